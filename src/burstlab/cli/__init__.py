@@ -1,0 +1,46 @@
+"""The ``burstlab`` command. Each command is one module, imported only when it is called."""
+
+import argparse
+import importlib
+import sys
+
+from burstlab.errors import BurstlabError
+
+# command -> (module, one line for --help)
+COMMANDS = {
+    "run": ("burstlab.cli.run", "run one cell: provision, stage, run, take down, record"),
+    "leases": ("burstlab.cli.leases", "list what cells hold on this host"),
+    "reap": ("burstlab.cli.reap", "clean what dead cells left on this host"),
+    "dataset": ("burstlab.cli.dataset", "make, verify or list data sets"),
+    "doctor": ("burstlab.cli.doctor", "tell what this machine can run, what not, and why"),
+    "schema": ("burstlab.cli.schema", "write the JSON schemas of the configuration"),
+    "lab": ("burstlab.cli.lab", "a parallel file system or a cluster on this machine"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        return _usage(arguments)
+    module = importlib.import_module(COMMANDS[name][0])
+    parser = argparse.ArgumentParser(prog=f"burstlab {name}", description=module.__doc__)
+    module.add_arguments(parser)
+    try:
+        return int(module.main(parser.parse_args(arguments[1:])))
+    except BurstlabError as error:
+        print(f"burstlab {name}: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        return 141
+
+
+def _usage(arguments: list[str]) -> int:
+    lines = ["usage: burstlab COMMAND [-h] ...", ""]
+    lines += [f"  {name:9} {text}" for name, (_, text) in COMMANDS.items()]
+    asked = arguments[:1] in ([], ["-h"], ["--help"])
+    if not asked:
+        lines.insert(0, f"burstlab: no command {arguments[0]!r}")
+    print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2

@@ -1,0 +1,43 @@
+"""Every failure burstlab reports, and the exit status that goes with it (docs/reference.md)."""
+
+from typing import ClassVar
+
+
+class BurstlabError(Exception):
+    """A failure told to the user in one line: what was done, to what, why it failed, what to do."""
+
+    exit_status: ClassVar[int] = 125
+
+
+class ConfigurationError(BurstlabError):
+    """Bad input: an argument, a configuration file, a dataset. Nothing was started."""
+
+    exit_status = 120
+
+
+class AllocationError(BurstlabError):
+    """The hosts asked for can't be had from what the scheduler or the user gave."""
+
+    exit_status = 121
+
+
+class StorageError(BurstlabError):
+    """A storage could not be provisioned, or did not stay healthy until the end."""
+
+    exit_status = 122
+
+
+class StagingError(BurstlabError):
+    """Data could not be brought in or out complete and unchanged."""
+
+    exit_status = 123
+
+
+class NodeError(BurstlabError):
+    """An action failed on one host; ``host`` names it."""
+
+    exit_status = 122
+
+    def __init__(self, host: str, message: str) -> None:
+        super().__init__(f"{host}: {message}")
+        self.host = host
