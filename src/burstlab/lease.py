@@ -1,0 +1,250 @@
+"""The lease: what a cell holds on one host, written before it is taken.
+
+A lease is a journal of JSON lines. The first line (the holder) is on disk (fsync) before
+anything is started; a directory or a mount is journalled before it is made; a process writes
+its own identity (the line of /proc/self/stat) before it becomes the program it was started for.
+So whatever kills the holder, nothing runs that the journal does not name.
+
+The holder keeps the journal locked (flock), and the kernel drops the lock with the holder: a
+journal that can be locked is stale. Cleaning up at the end of a cell and reaping after a dead
+holder are the same code, ``Lease.clean``.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from burstlab import process
+from burstlab.errors import BurstlabError
+from burstlab.mounts import mounts_below, unmount
+from burstlab.process import Identity
+
+MARKER = "BURSTLAB_CELL"  # environment variable that every process of a cell carries
+SCHEMA = "burstlab.lease/1"
+
+_JOURNAL_THEN_EXEC = (
+    'IFS= read -r stat </proc/self/stat && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
+)
+
+
+def state_directory() -> Path:
+    """Where this user's leases lie on this host: $BURSTLAB_STATE, else /var/tmp/burstlab-UID.
+
+    Raises BurstlabError when the directory is another user's.
+    """
+    path = Path(os.environ.get("BURSTLAB_STATE") or f"/var/tmp/burstlab-{os.getuid()}")
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid != os.getuid() or path.is_symlink():
+        raise BurstlabError(f"{path} belongs to another user: set BURSTLAB_STATE to one of yours")
+    return path
+
+
+class Lease:
+    """Everything one cell has started on this host; create, use, then clean and release."""
+
+    def __init__(self, journal: Path, lock: IO[bytes]) -> None:
+        self.journal = journal
+        self.id = journal.stem
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = lock
+
+    @classmethod
+    def create(cls, identifier: str | None = None, **about: Any) -> "Lease":
+        """A new lease held by this process; ``about`` says for what (shown by `leases`)."""
+        identifier = identifier or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        journal = state_directory() / f"{identifier}.lease"
+        holder = {
+            "schema": SCHEMA,
+            "id": identifier,
+            "host": socket.gethostname(),
+            "holder": Identity.of(os.getpid()),
+            "created": time.time(),
+            **about,
+        }
+        lock = open(journal, "xb", buffering=0, opener=_private)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lease = cls(journal, lock)
+        lease._write(holder)
+        os.fsync(lock.fileno())
+        return lease
+
+    def directory(self, path: str | Path) -> Path:
+        """Make a new private directory (0700) that goes with the lease."""
+        self._write({"directory": os.fspath(path)})
+        os.mkdir(path, 0o700)
+        return Path(path)
+
+    def mount(self, path: str | Path) -> None:
+        """Announce a mount point: whatever is mounted there is unmounted by ``clean``."""
+        self._write({"mount": os.fspath(path)})
+
+    def spawn(
+        self,
+        argv: Sequence[str | Path],
+        name: str,
+        output: int | IO[bytes] | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: str | Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own; ``output`` takes stdout and stderr.
+
+        Raises FileNotFoundError when the program does not exist.
+        """
+        program = os.fspath(argv[0])
+        found = shutil.which(program, path=(environment or os.environ).get("PATH"))
+        if found is None:
+            raise FileNotFoundError(f"{program}: no such program")
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**(os.environ if environment is None else environment), MARKER: self.id},
+            cwd=directory,
+            start_new_session=True,
+        )
+        self.children[name] = child
+        return child
+
+    def adopt(self) -> None:
+        """Called by a forked child of the holder: a session of its own, journalled."""
+        os.setsid()
+        with open("/proc/self/stat", "rb") as stat, open(self.journal, "ab", buffering=0) as out:
+            out.write(stat.read())
+
+    def clean(self, grace_s: float = 5.0) -> list[str]:
+        """End the processes, unmount, remove the directories; returns what could not be."""
+        held = read(self.journal)
+        left = [f"process {p.pid} still runs" for p in self._end_processes(held, grace_s)]
+        for child in self.children.values():
+            child.poll()
+        left += [problem for path in reversed(held.mounts) if (problem := unmount(path))]
+        left += [problem for path in reversed(held.directories) if (problem := _remove(path))]
+        return left
+
+    def release(self) -> None:
+        """Give the lease back: only after ``clean`` returned nothing."""
+        self.journal.unlink(missing_ok=True)
+        self._lock.close()
+
+    def _end_processes(self, held: "Held", grace_s: float) -> list[Identity]:
+        sessions = {identity.pid for identity in held.processes if _session_is_ours(identity)}
+        found = set(process.members(f"{MARKER}={self.id}", sessions, held.directories))
+        found.update(identity for identity in held.processes if identity.alive())
+        found.discard(Identity.of(os.getpid()))
+        return process.end(found, grace_s)
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        self._lock.write(json.dumps(entry).encode() + b"\n")
+
+
+class Held:
+    """What a journal says; a line cut off by a crash is passed over, for it was not acted on."""
+
+    def __init__(self, journal: Path) -> None:
+        self.id = journal.stem
+        self.about: dict[str, Any] = {}
+        self.processes: list[Identity] = []
+        self.mounts: list[str] = []
+        self.directories: list[str] = []
+
+    @property
+    def boot(self) -> str:
+        """Boot in which the journal's pids were read; empty when the first line is lost."""
+        holder = self.about.get("holder")
+        return str(holder[2]) if holder else ""
+
+
+def read(journal: Path) -> Held:
+    """The lease in a journal. Raises FileNotFoundError when it is gone."""
+    held = Held(journal)
+    for line in journal.read_text(errors="replace").splitlines():
+        if line[:1].isdigit():
+            held.processes.append(Identity.from_stat(line, held.boot or None))
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if "holder" in entry:
+            held.about = entry
+        elif "directory" in entry:
+            held.directories.append(entry["directory"])
+        elif "mount" in entry:
+            held.mounts.append(entry["mount"])
+    return held
+
+
+def leases() -> list[Path]:
+    """Journals of this user on this host, oldest first."""
+    return sorted(state_directory().glob("*.lease"))
+
+
+def stale() -> Iterator[Lease]:
+    """Leases whose holder is dead, each locked for the caller; other hosts' are left alone."""
+    for journal in leases():
+        try:
+            lock = open(journal, "r+b", buffering=0)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        lock.seek(0, os.SEEK_END)
+        if journal.exists() and _is_of_this_host(read(journal)):
+            yield Lease(journal, lock)
+        lock.close()
+
+
+def reap(grace_s: float = 5.0) -> list[str]:
+    """Clean and release every stale lease of this user on this host.
+
+    Returns one line for each thing that could not be cleaned; such a lease stays.
+    """
+    problems = []
+    for lease in stale():
+        left = lease.clean(grace_s)
+        problems += [f"{lease.id}: {problem}" for problem in left]
+        if not left:
+            lease.release()
+    return problems
+
+
+def _is_of_this_host(held: Held) -> bool:
+    return held.about.get("host", socket.gethostname()) == socket.gethostname()
+
+
+def _session_is_ours(leader: Identity) -> bool:
+    """A session outlives its leader, and no pid is reused while a session has it."""
+    if leader.boot != process.this_boot():
+        return False
+    try:
+        return Identity.of(leader.pid) == leader
+    except ProcessLookupError:
+        return True
+
+
+def _remove(path: str) -> str:
+    if inner := mounts_below(path):
+        return f"{path} is not removed: {inner[0]} is still mounted below it"
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"{path} can't be removed: {error.strerror}: {error.filename}"
+    return ""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_APPEND, 0o600)

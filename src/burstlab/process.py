@@ -1,0 +1,164 @@
+"""Processes by identity: a pid alone may be somebody else's by the time it is signalled.
+
+An identity is (pid, start time, boot): the start time in clock ticks since boot is field 22 of
+/proc/PID/stat (proc(5)); the boot holds the kernel's boot id and the PID name space, because a
+pid means nothing outside the name space it was read in.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Identity(NamedTuple):
+    """One process, for as long as it lives."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+    @classmethod
+    def of(cls, pid: int) -> "Identity":
+        """Identity of a running process. Raises ProcessLookupError when there is none."""
+        return cls.from_stat(_stat(pid))
+
+    @classmethod
+    def from_stat(cls, line: str, boot: str | None = None) -> "Identity":
+        """From the text of /proc/PID/stat, as read in ``boot`` (default: this one)."""
+        return cls(int(line.split(" ", 1)[0]), _start_ticks(line), boot or this_boot())
+
+    def alive(self) -> bool:
+        """True while this very process runs; a zombie does not run."""
+        if self.boot != this_boot():
+            return False
+        try:
+            line = _stat(self.pid)
+        except ProcessLookupError:
+            return False
+        state = line[line.rindex(")") + 2]
+        return _start_ticks(line) == self.start_ticks and state not in "ZX"
+
+
+def this_boot() -> str:
+    """Boot id and PID name space of this process."""
+    global _boot
+    if not _boot:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        _boot = f"{boot_id}:{os.stat('/proc/self/ns/pid').st_ino}"
+    return _boot
+
+
+_boot = ""
+
+
+def end(identities: Iterable[Identity], grace_s: float = 5.0) -> list[Identity]:
+    """SIGTERM, then SIGKILL after ``grace_s``; returns those still alive 5 s after that.
+
+    Signals go through pidfds opened before the identity is compared, so a recycled pid is
+    never hit.
+    """
+    open_pids = {}
+    for identity in identities:
+        descriptor = _open(identity)
+        if descriptor is not None:
+            open_pids[descriptor] = identity
+    try:
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+            if number == signal.SIGTERM and grace_s <= 0:
+                continue
+            for descriptor in open_pids:
+                _signal(descriptor, number)
+            for descriptor in _await_exit(open_pids, wait_s):
+                os.close(descriptor)
+                del open_pids[descriptor]
+        return list(open_pids.values())
+    finally:
+        for descriptor in open_pids:
+            os.close(descriptor)
+
+
+def members(marker: str, sessions: set[int], directories: list[str]) -> Iterator[Identity]:
+    """Processes of this user that belong to a cell.
+
+    They carry ``marker`` (``NAME=value``) in their environment, or live in one of the
+    ``sessions``, or work (cwd) below one of the ``directories``. This process is left out.
+    """
+    needle, me, uid = marker.encode() + b"\0", os.getpid(), os.getuid()
+    below = tuple(directory.rstrip("/") + "/" for directory in directories)
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == me:
+            continue
+        try:
+            if os.stat(f"/proc/{entry}").st_uid != uid:
+                continue
+            line = _stat(int(entry))
+            after = line[line.rindex(")") + 2 :].split(" ", 4)
+            if after[0] in "ZX":
+                continue
+            if int(after[3]) in sessions or _carries(entry, needle) or _works_in(entry, below):
+                yield Identity.from_stat(line)
+        except (ProcessLookupError, FileNotFoundError, PermissionError):
+            continue  # it ended meanwhile, or is another user's
+
+
+def _carries(pid: str, needle: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return needle in environment.read() + b"\0"
+    except OSError:
+        return False
+
+
+def _works_in(pid: str, below: tuple[str, ...]) -> bool:
+    try:
+        return bool(below) and (os.readlink(f"/proc/{pid}/cwd") + "/").startswith(below)
+    except OSError:
+        return False
+
+
+def _stat(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise ProcessLookupError(f"no process {pid}") from error
+
+
+def _start_ticks(line: str) -> int:
+    return int(line[line.rindex(")") + 2 :].split(" ", 20)[19])
+
+
+def _open(identity: Identity) -> int | None:
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return None
+    if identity.alive():
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _signal(descriptor: int, number: int) -> None:
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        pass
+
+
+def _await_exit(descriptors: Iterable[int], wait_s: float) -> list[int]:
+    waiting, ended = set(descriptors), []
+    poll = select.poll()
+    for descriptor in waiting:
+        poll.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + wait_s
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(left * 1000):
+            poll.unregister(descriptor)
+            waiting.discard(descriptor)
+            ended.append(descriptor)
+    return ended
