@@ -1,0 +1,125 @@
+"""Waiting for work while watching what the work depends on.
+
+This process never touches a cell's mount itself: an access to a file system whose server died
+can block and then ignores every signal but SIGKILL. Such work runs in a forked child, which can
+be given up and killed.
+"""
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from burstlab.errors import BurstlabError, StorageError
+from burstlab.lease import Lease
+
+INTERVAL_S = 2.0  # between two questions to the storage
+
+
+def ended_how(status: int) -> str:
+    """What a subprocess return code says, in words."""
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+class Supervisor:
+    """Watches the daemons of a lease and a storage's own account of its health."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self.problems: Callable[[], list[str]] = list
+        self.expected_to_end: set[str] = set()
+
+    def deaths(self) -> list[str]:
+        """One line for each daemon that is no longer there."""
+        return [
+            f"{name} died ({ended_how(child.returncode)})"
+            for name, child in self._lease.children.items()
+            if name not in self.expected_to_end and child.poll() is not None
+        ]
+
+    def wait(self, child: subprocess.Popen[bytes]) -> int:
+        """Return code of ``child``. Raises StorageError as soon as the storage is not healthy."""
+        descriptor = os.pidfd_open(child.pid)
+        try:
+            self._await(descriptor)
+            return child.wait()
+        finally:
+            os.close(descriptor)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(*arguments)`` in a forked child; its result, or its exception, comes back.
+
+        Raises StorageError as soon as the storage is not healthy.
+        """
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reader)
+            self._serve(writer, function, arguments)
+        os.close(writer)
+        try:
+            reply = self._read(reader)
+        finally:
+            os.close(reader)
+        _, status = os.waitpid(pid, 0)
+        if not reply:
+            how = ended_how(os.waitstatus_to_exitcode(status))
+            raise BurstlabError(f"the child that did {function.__qualname__} died ({how})")
+        succeeded, value = pickle.loads(reply)
+        if not succeeded:
+            raise value
+        return value
+
+    def _serve(self, writer: int, function: Callable[..., Any], arguments: Any) -> None:
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        try:
+            self._lease.adopt()
+            reply = (True, function(*arguments))
+        except (BurstlabError, OSError) as error:
+            reply = (False, error)
+        except BaseException as error:
+            traceback.print_exc()
+            reply = (False, BurstlabError(f"{function.__qualname__}: {error!r}"))
+        with open(writer, "wb") as pipe:
+            pipe.write(pickle.dumps(reply))
+        os._exit(0)
+
+    def _read(self, reader: int) -> bytes:
+        reply = b""
+        while True:
+            self._await(reader)
+            chunk = os.read(reader, 1 << 16)
+            if not chunk:
+                return reply
+            reply += chunk
+
+    def _await(self, descriptor: int) -> None:
+        """Return when ``descriptor`` is readable."""
+        watched = {
+            os.pidfd_open(child.pid): name
+            for name, child in self._lease.children.items()
+            if name not in self.expected_to_end and child.poll() is None
+        }
+        try:
+            poll = select.poll()
+            for one in (descriptor, *watched):
+                poll.register(one, select.POLLIN)
+            while True:
+                ready = [one for one, _ in poll.poll(INTERVAL_S * 1000)]
+                if descriptor in ready:
+                    return
+                wrong = self.deaths() if ready else self.problems()
+                if wrong:
+                    raise StorageError("; ".join(wrong))
+        finally:
+            for one in watched:
+                os.close(one)
