@@ -1,0 +1,172 @@
+"""Record files into tables. Every record found becomes a row of cells, whatever its status."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+import polars as pl
+from pydantic import TypeAdapter, ValidationError
+
+from analysis.tables import CELLS, METRICS, OPERATIONS, SPANS, Tables
+from burstlab.errors import ConfigurationError
+from burstlab.record import SCHEMA, Record
+
+STATUSES = ("ok", "failed", "skipped")
+NAMES = ("record.json", "failed.json")
+
+
+class Emulation(TypedDict, total=False):
+    emulated: bool | None
+
+
+class Dataset(TypedDict, total=False):
+    source: str | None
+    files: int | None
+    bytes: int | None
+
+
+class Cache(TypedDict, total=False):
+    state: str | None
+    method: str | None
+
+
+class Provenance(TypedDict, total=False):
+    burstlab: str | None
+    git_sha: str | None
+    git_dirty: bool | None
+    kernel: str | None
+    hostname: str | None
+    cores: int | None
+    memory_bytes: int | None
+    cpu_model: str | None
+    load_before: float | None
+    load_after: float | None
+
+
+class Facts(TypedDict, total=False):
+    """Those parts of a record's free descriptions which become columns."""
+
+    storage: Emulation
+    pfs: Emulation
+    dataset: Dataset
+    cache: Cache
+    provenance: Provenance
+
+
+RECORD = TypeAdapter(Record)
+FACTS = TypeAdapter(Facts)
+
+
+class RecordError(ConfigurationError):
+    """A record file that can't be read as one, named with the field at fault."""
+
+
+def load(places: Iterable[Path]) -> Tables:
+    """Tables of all records at or below ``places`` (record files, or directories).
+
+    Raises RecordError for a record of another schema, one with a missing or wrong field, and a
+    place without any record: numbers are never drawn from part of what is there.
+    """
+    paths = [path for place in places for path in _find(place)]
+    records = [(str(path), read(path)) for path in dict.fromkeys(paths)]
+    operations = [
+        _operations(path, record.operations) for path, record in records if record.operations
+    ]
+    return Tables(
+        cells=pl.DataFrame([_cell(path, record) for path, record in records], schema=CELLS),
+        spans=_rows(SPANS, ((path, span) for path, record in records for span in record.spans)),
+        metrics=_rows(
+            METRICS, ((path, metric) for path, record in records for metric in record.metrics)
+        ),
+        operations=pl.concat([pl.DataFrame(schema=OPERATIONS), *operations]),
+    )
+
+
+def read(path: Path) -> Record:
+    """One record file, checked against the dataclasses of burstlab.record."""
+    text = path.read_text()
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(
+            f"{path}: schema: {schema!r} is not {SCHEMA!r}; delete the file and run the cell again"
+        )
+    try:
+        record = RECORD.validate_json(text, strict=True)
+        FACTS.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise RecordError(f"{path}: {_first(error)}") from error
+    if record.status not in STATUSES:
+        raise RecordError(f"{path}: status: {record.status!r} is none of {', '.join(STATUSES)}")
+    return record
+
+
+def _find(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    found = sorted(path for name in NAMES for path in place.rglob(name))
+    if not found:
+        raise RecordError(f"{place}: no record.json or failed.json here; run the experiment first")
+    return found
+
+
+def _first(error: ValidationError) -> str:
+    """Field and fault of the first thing wrong, in one line."""
+    fault = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    value = "" if fault["type"] == "missing" else f", not {fault['input']!r}"
+    return f"{field}: {fault['msg']}{value}"
+
+
+def _cell(path: str, record: Record) -> dict[str, Any]:
+    cell, made, dataset = record.cell, record.provenance, record.dataset
+    return {
+        "record": path,
+        "cell": cell.id,
+        **{name: getattr(record, name) for name in ("status", "reason", "exit_status", "started")},
+        **{
+            name: getattr(cell, name)
+            for name in ("experiment", "scale", "workload", "storage", "staging", "dataset")
+        },
+        "nodes": cell.nodes,
+        "parameters": _pairs(cell.parameters, "=", ",") or "default",
+        "repeat": cell.repeat,
+        "storage_emulated": record.storage.get("emulated"),
+        "pfs_emulated": record.pfs.get("emulated"),
+        "dataset_source": dataset.get("source"),
+        "dataset_files": dataset.get("files"),
+        "dataset_bytes": dataset.get("bytes"),
+        "cache_state": record.cache.get("state"),
+        "cache_method": record.cache.get("method"),
+        "hosts": list(record.hosts),
+        **{name: made.get(name) for name in Provenance.__annotations__},
+        "workload_facts": [f"{name}: {value}" for name, value in record.workload_facts.items()],
+        "issues": list(record.issues),
+    }
+
+
+def _pairs(mapping: Mapping[str, Any], between: str, separator: str) -> str:
+    return separator.join(f"{key}{between}{value}" for key, value in sorted(mapping.items()))
+
+
+def _rows(schema: pl.Schema, parts: Iterator[tuple[str, Any]]) -> pl.DataFrame:
+    columns = [name for name in schema if name != "record"]
+    rows = [(path, *(getattr(part, name) for name in columns)) for path, part in parts]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _operations(record: str, name: str) -> pl.DataFrame:
+    """The operations file beside a record; columns it has beyond ours are left out."""
+    path = Path(record).parent / name
+    wanted = {column: kind for column, kind in OPERATIONS.items() if column != "record"}
+    try:
+        table = pl.read_csv(path, schema_overrides=wanted)
+        return table.select(pl.lit(record).alias("record"), *wanted)
+    except FileNotFoundError as error:
+        raise RecordError(f"{record}: operations: there is no {path}") from error
+    except pl.exceptions.PolarsError as error:
+        raise RecordError(f"{path}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,110 @@
+"""The tables every figure is drawn from: one row per cell, span, metric and operation.
+
+A row is tied to its cell by ``record``, the path of the cell's record file. The columns are
+described in docs/records.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+
+CELLS = pl.Schema(
+    {
+        "record": pl.String,
+        "cell": pl.String,
+        "status": pl.String,
+        "reason": pl.String,
+        "exit_status": pl.Int64,
+        "experiment": pl.String,
+        "scale": pl.String,
+        "workload": pl.String,
+        "storage": pl.String,
+        "staging": pl.String,
+        "dataset": pl.String,
+        "nodes": pl.Int64,
+        "parameters": pl.String,
+        "repeat": pl.Int64,
+        "started": pl.String,
+        "storage_emulated": pl.Boolean,
+        "pfs_emulated": pl.Boolean,
+        "dataset_source": pl.String,
+        "dataset_files": pl.Int64,
+        "dataset_bytes": pl.Int64,
+        "cache_state": pl.String,
+        "cache_method": pl.String,
+        "hosts": pl.List(pl.String),
+        "hostname": pl.String,
+        "cores": pl.Int64,
+        "memory_bytes": pl.Int64,
+        "cpu_model": pl.String,
+        "kernel": pl.String,
+        "load_before": pl.Float64,
+        "load_after": pl.Float64,
+        "burstlab": pl.String,
+        "git_sha": pl.String,
+        "git_dirty": pl.Boolean,
+        "workload_facts": pl.List(pl.String),
+        "issues": pl.List(pl.String),
+    }
+)
+SPANS = pl.Schema(
+    {"record": pl.String, "name": pl.String, "start_s": pl.Float64, "elapsed_s": pl.Float64}
+)
+METRICS = pl.Schema(
+    {
+        "record": pl.String,
+        "name": pl.String,
+        "value": pl.Float64,
+        "unit": pl.String,
+        "better": pl.String,
+    }
+)
+OPERATIONS = pl.Schema(
+    {
+        "record": pl.String,
+        "operation": pl.String,
+        "start_s": pl.Float64,
+        "elapsed_s": pl.Float64,
+        "host": pl.String,
+        "status": pl.Int64,
+    }
+)
+SCHEMAS = {"cells": CELLS, "spans": SPANS, "metrics": METRICS, "operations": OPERATIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All that figures may know; each table has the columns of its schema above."""
+
+    cells: pl.DataFrame
+    spans: pl.DataFrame
+    metrics: pl.DataFrame
+    operations: pl.DataFrame
+
+    def where(self, condition: pl.Expr) -> Self:
+        """Only the cells for which ``condition`` holds, and what belongs to them."""
+        return self._with_cells(self.cells.filter(condition))
+
+    def ok(self) -> Self:
+        """Only the cells that ran to a good end."""
+        return self.where(pl.col("status") == "ok")
+
+    def _with_cells(self, cells: pl.DataFrame) -> Self:
+        keep: Callable[[pl.DataFrame], pl.DataFrame] = lambda table: table.join(  # noqa: E731
+            cells.select("record"), on="record", how="semi", maintain_order="left"
+        )
+        return type(self)(cells, keep(self.spans), keep(self.metrics), keep(self.operations))
+
+    def write(self, directory: Path) -> None:
+        """One Parquet file per table."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for field in fields(self):
+            getattr(self, field.name).write_parquet(directory / f"{field.name}.parquet")
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """The tables that ``write`` left in ``directory``."""
+        return cls(*(pl.read_parquet(directory / f"{f.name}.parquet") for f in fields(cls)))
