@@ -41,3 +41,15 @@ class NodeError(BurstlabError):
     def __init__(self, host: str, message: str) -> None:
         super().__init__(f"{host}: {message}")
         self.host = host
+
+
+class CheckError(BurstlabError):
+    """The workload ended well, and the check of its result says that the result is wrong."""
+
+    exit_status = 119
+
+
+class Skipped(BurstlabError):
+    """The cell can't run here, for a reason that is no failure; a record says so."""
+
+    exit_status = 0

@@ -29,6 +29,7 @@ from burstlab.process import Identity
 
 MARKER = "BURSTLAB_CELL"  # environment variable that every process of a cell carries
 SCHEMA = "burstlab.lease/1"
+WORKLOAD = "workload"  # the one child that is no daemon
 
 _JOURNAL_THEN_EXEC = (
     'IFS= read -r stat </proc/self/stat && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
@@ -115,10 +116,25 @@ class Lease:
         return child
 
     def adopt(self) -> None:
-        """Called by a forked child of the holder: a session of its own, journalled."""
+        """Called by a forked child of the holder: a session of its own, journalled.
+
+        The child lets go of the lock it inherited, or it would keep a dead holder's lease alive.
+        """
         os.setsid()
-        with open("/proc/self/stat", "rb") as stat, open(self.journal, "ab", buffering=0) as out:
-            out.write(stat.read())
+        self._lock.close()
+        self._lock = open(self.journal, "ab", buffering=0)
+        with open("/proc/self/stat", "rb") as stat:
+            self._lock.write(stat.read())
+
+    def end_workload(self, grace_s: float = 5.0) -> None:
+        """End what carries this cell's mark and is no daemon, by identity.
+
+        Who hangs in a mount whose server died can't be ended yet: ``clean`` does it, after the
+        storage is down.
+        """
+        daemons = {child.pid for name, child in self.children.items() if name != WORKLOAD}
+        found = process.members(f"{MARKER}={self.id}", but_not=daemons)
+        process.end(found, grace_s, patience_s=1.0)
 
     def clean(self, grace_s: float = 5.0) -> list[str]:
         """End the processes, unmount, remove the directories; returns what could not be."""

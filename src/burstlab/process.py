@@ -9,7 +9,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,8 +55,10 @@ def this_boot() -> str:
 _boot = ""
 
 
-def end(identities: Iterable[Identity], grace_s: float = 5.0) -> list[Identity]:
-    """SIGTERM, then SIGKILL after ``grace_s``; returns those still alive 5 s after that.
+def end(
+    identities: Iterable[Identity], grace_s: float = 5.0, patience_s: float = 5.0
+) -> list[Identity]:
+    """SIGTERM, then SIGKILL after ``grace_s``; returns those alive ``patience_s`` after that.
 
     Signals go through pidfds opened before the identity is compared, so a recycled pid is
     never hit.
@@ -67,7 +69,7 @@ def end(identities: Iterable[Identity], grace_s: float = 5.0) -> list[Identity]:
         if descriptor is not None:
             open_pids[descriptor] = identity
     try:
-        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, patience_s)):
             if number == signal.SIGTERM and grace_s <= 0:
                 continue
             for descriptor in open_pids:
@@ -81,11 +83,17 @@ def end(identities: Iterable[Identity], grace_s: float = 5.0) -> list[Identity]:
             os.close(descriptor)
 
 
-def members(marker: str, sessions: set[int], directories: list[str]) -> Iterator[Identity]:
+def members(
+    marker: str,
+    sessions: Container[int] = (),
+    directories: Sequence[str] = (),
+    but_not: Container[int] = (),
+) -> Iterator[Identity]:
     """Processes of this user that belong to a cell.
 
     They carry ``marker`` (``NAME=value``) in their environment, or live in one of the
-    ``sessions``, or work (cwd) below one of the ``directories``. This process is left out.
+    ``sessions``, or work (cwd) below one of the ``directories``. Left out are this process and
+    the sessions in ``but_not``.
     """
     needle, me, uid = marker.encode() + b"\0", os.getpid(), os.getuid()
     below = tuple(directory.rstrip("/") + "/" for directory in directories)
@@ -97,9 +105,10 @@ def members(marker: str, sessions: set[int], directories: list[str]) -> Iterator
                 continue
             line = _stat(int(entry))
             after = line[line.rindex(")") + 2 :].split(" ", 4)
-            if after[0] in "ZX":
+            session = int(after[3])
+            if after[0] in "ZX" or session in but_not:
                 continue
-            if int(after[3]) in sessions or _carries(entry, needle) or _works_in(entry, below):
+            if session in sessions or _carries(entry, needle) or _works_in(entry, below):
                 yield Identity.from_stat(line)
         except (ProcessLookupError, FileNotFoundError, PermissionError):
             continue  # it ended meanwhile, or is another user's

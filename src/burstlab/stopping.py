@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from burstlab.errors import BurstlabError
-
 STOP_SIGNALS = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -22,8 +20,11 @@ STOP_SIGNALS = (
 TIME_LIMIT_STATUS = 124  # as timeout(1)
 
 
-class Stopped(BurstlabError):
-    """The cell was told to stop; ``status`` is the exit status that says by what."""
+class Stopped(BaseException):
+    """The cell was told to stop; ``status`` is the exit status that says by what.
+
+    No Exception: nothing that handles failures may take it for one.
+    """
 
     def __init__(self, number: int, time_limit_s: float) -> None:
         timed_out = number == signal.SIGALRM

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burstlab.errors import BurstlabError, StorageError
-from burstlab.lease import Lease
+from burstlab.lease import WORKLOAD, Lease
 
 INTERVAL_S = 2.0  # between two questions to the storage
 
@@ -32,14 +32,14 @@ class Supervisor:
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
         self.problems: Callable[[], list[str]] = list
-        self.expected_to_end: set[str] = set()
+        self.tick: Callable[[], None] = lambda: None
 
     def deaths(self) -> list[str]:
         """One line for each daemon that is no longer there."""
         return [
             f"{name} died ({ended_how(child.returncode)})"
             for name, child in self._lease.children.items()
-            if name not in self.expected_to_end and child.poll() is not None
+            if name != WORKLOAD and child.poll() is not None
         ]
 
     def wait(self, child: subprocess.Popen[bytes]) -> int:
@@ -107,7 +107,7 @@ class Supervisor:
         watched = {
             os.pidfd_open(child.pid): name
             for name, child in self._lease.children.items()
-            if name not in self.expected_to_end and child.poll() is None
+            if name != WORKLOAD and child.poll() is None
         }
         try:
             poll = select.poll()
@@ -117,6 +117,7 @@ class Supervisor:
                 ready = [one for one, _ in poll.poll(INTERVAL_S * 1000)]
                 if descriptor in ready:
                     return
+                self.tick()
                 wrong = self.deaths() if ready else self.problems()
                 if wrong:
                     raise StorageError("; ".join(wrong))

@@ -28,7 +28,10 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"burstlab {name}", description=module.__doc__)
     module.add_arguments(parser)
     try:
-        return int(module.main(parser.parse_args(arguments[1:])))
+        words = arguments[1:]
+        if hasattr(module, "expand"):
+            words = module.expand(words)
+        return int(module.main(parser.parse_args(words)))
     except BurstlabError as error:
         print(f"burstlab {name}: {error}", file=sys.stderr)
         return error.exit_status

@@ -1,6 +1,6 @@
 """The site's parallel file system: where data sets come from and results go."""
 
-import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -47,7 +47,9 @@ class MountedPfs:
         try:
             supervisor.call(self._lease.directory, self.work)
         except OSError as error:
-            raise StorageError(f"pfs {self._directory}: {error.strerror}: {error.filename}") from error
+            raise StorageError(
+                f"pfs {self._directory}: {error.strerror}: {error.filename}"
+            ) from error
 
     def seen(self, path: Path) -> Path:
         """See ParallelFileSystem."""
@@ -79,7 +81,9 @@ class Emulation:
     def arguments(self) -> list[str]:
         """As flags of ``python -m burstlab.pfs``."""
         pairs = asdict(self).items()
-        return [part for key, value in pairs for part in (f"--{key.replace('_', '-')}", f"{value:g}")]
+        return [
+            part for key, value in pairs for part in (f"--{key.replace('_', '-')}", f"{value:g}")
+        ]
 
 
 class EmulatedPfs:
@@ -129,7 +133,7 @@ class EmulatedPfs:
             child.terminate()
             try:
                 child.wait(5)
-            except TimeoutError:
+            except subprocess.TimeoutExpired:
                 child.kill()
 
     def describe(self) -> Mapping[str, object]:
@@ -140,8 +144,3 @@ class EmulatedPfs:
         said = self._log.read_text(errors="replace").strip().splitlines()
         how = "it was not mounted within 20 s" if status is None else ended_how(status)
         return f"{how}: {said[-1]}" if said else how
-
-
-def ensure_absolute(path: str | os.PathLike[str]) -> Path:
-    """Absolute, without resolving links: mount tables and exports are compared as text."""
-    return Path(os.path.abspath(path))

@@ -1,0 +1,97 @@
+"""The state of the page cache before the workload starts, enforced and then looked at.
+
+Unprivileged, file by file: posix_fadvise(DONTNEED) makes a file cold once its pages are written,
+reading it makes it warm. A site's own command (``dropcaches 3`` on Cygnus and Pegasus) goes
+before, where there is one. The caches of a parallel file system's servers are out of a user's
+reach; a record says what was done, no more.
+"""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from burstlab.nodes import Node
+
+STATES = ("cold", "warm", "as-is")
+LOOKED_AT = 1000  # files whose residency is asked of the kernel, at most
+
+
+def enforce(node: Node, state: str, data: str, drop_caches: str) -> Mapping[str, Any]:
+    """Node action: bring ``data`` and the node's own files of the cell into ``state``.
+
+    Returns state, method, and of the files looked at their bytes and the resident ones.
+    """
+    roots = [node.host.local_dir, *([Path(data)] if data else [])]
+    files = [path for root in roots for path in _files(root)]
+    method = "none"
+    if state == "cold":
+        method = "posix_fadvise(DONTNEED) per file"
+        if drop_caches:
+            subprocess.run(shlex.split(drop_caches), check=True, capture_output=True, timeout=300)
+            method = f"{drop_caches}; {method}"
+        for path in files:
+            _evict(path)
+    elif state == "warm":
+        method = "every file read once"
+        for path in files:
+            _read(path)
+    looked_at = files[:LOOKED_AT]
+    return {
+        "state": state,
+        "method": method,
+        "files": len(looked_at),
+        "bytes": sum(path.stat().st_size for path in looked_at),
+        "resident_bytes": _resident_bytes(looked_at),
+    }
+
+
+def issues(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Validity issues of what ``enforce`` returned on each host."""
+    said = []
+    for host, state in found.items():
+        resident, size = state["resident_bytes"], state["bytes"]
+        if resident is None:
+            said.append(f"cache on {host} not looked at: fincore (util-linux) is missing")
+        elif state["state"] == "cold" and resident > 0.05 * size:
+            said.append(f"cache on {host} is not cold: {resident} of {size} bytes are resident")
+        elif state["state"] == "warm" and resident < 0.95 * size:
+            said.append(f"cache on {host} is not warm: {resident} of {size} bytes are resident")
+    return said
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Regular files below ``root``, on its own file system: a mount below is somebody's root."""
+    device = root.stat().st_dev
+    for where, directories, names in os.walk(root):
+        directories[:] = [d for d in directories if os.stat(Path(where, d)).st_dev == device]
+        for name in names:
+            path = Path(where, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _evict(path: Path) -> None:
+    with path.open("rb") as opened:
+        os.fsync(opened.fileno())  # dirty pages stay
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _read(path: Path) -> None:
+    with path.open("rb", buffering=0) as opened:
+        while opened.read(1 << 20):
+            pass
+
+
+def _resident_bytes(files: list[Path]) -> int | None:
+    """Bytes of ``files`` in the page cache by fincore(1); None where it is missing."""
+    if not files:
+        return 0
+    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", *map(str, files)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except FileNotFoundError:
+        return None
+    return sum(int(word) for word in done.stdout.split())

@@ -1,0 +1,357 @@
+"""One cell, from its hosts to its record; the life cycle that `burstlab run` promises.
+
+allocation → storage → staging → cache state → workload → check → drain and verify → stage_out
+→ teardown → record. Teardown is in one place and always runs; what no handler can catch is
+covered by the lease.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from burstlab import cache, lease, record
+from burstlab.allocation import Allocation
+from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
+from burstlab.lease import WORKLOAD, Lease
+from burstlab.nodes import VirtualNodes
+from burstlab.pfs.site import EmulatedPfs, Emulation, MountedPfs, ParallelFileSystem
+from burstlab.progress import Timeline, failure_block
+from burstlab.provenance import provenance
+from burstlab.record import CellKey, Metric, Record
+from burstlab.stopping import Stopped, StopSignals
+from burstlab.storage.interface import Context, Storage
+from burstlab.supervision import Supervisor, ended_how
+
+if TYPE_CHECKING:
+    from burstlab.dataset.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `burstlab run` was asked for, checked."""
+
+    key: CellKey
+    allocation: Allocation
+    command: tuple[str, ...]
+    storage: type[Storage]
+    storage_options: Any
+    pfs: Path | Emulation | None  # a directory, the emulator's costs, or none at all
+    local_dir: Path  # base of node-local scratch
+    cell_dir: Path
+    launch: str = "local"
+    needs: frozenset[str] = frozenset()
+    manifest: "Manifest | None" = None
+    staging: str = "none"
+    cache: str = "as-is"
+    drop_caches: str = ""
+    stage_out: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+    time_limit_s: float = 0.0
+    repeat_command: tuple[str, ...] = field(default=())  # what the user types to run it again
+
+
+class Cell:
+    """Runs one request; ``run`` is called once."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.timeline = Timeline(_title(request))
+        self.issues: list[str] = []
+        self.facts: dict[str, Any] = {}  # fields of the record as they become known
+        self.lease: Lease
+        self.supervisor: Supervisor
+        self.storage: Storage
+        self.pfs: ParallelFileSystem
+
+    def run(self) -> Record:
+        """The record, written; its exit status is the process's. Raises BurstlabError only when
+        nothing could be recorded."""
+        started, load_before = time.localtime(), os.getloadavg()[0]
+        status, reason, exit_status, phase = "ok", "", 0, ""
+        stop = StopSignals(self.request.time_limit_s)
+        with stop.active():
+            try:
+                self._work()
+            except Skipped as skip:
+                status, reason = "skipped", str(skip)
+            except (Exception, Stopped) as error:
+                status, phase = "failed", self.timeline.phase
+                reason, exit_status = self._verdict(error)
+            stop.hold()
+            self._teardown()
+            done = Record(
+                status=status,
+                reason=reason,
+                exit_status=exit_status,
+                cell=self.request.key,
+                started=time.strftime("%Y-%m-%dT%H:%M:%S%z", started),
+                spans=tuple(self.timeline.spans),
+                hosts=self.request.allocation.hosts,
+                command=self.request.command,
+                provenance=provenance(load_before, Path.cwd()),
+                issues=tuple(self.issues),
+                **self.facts,
+            )
+            record.write(done, self.request.cell_dir)
+        if status == "failed":
+            self._print_failure(phase, reason)
+        elif status == "skipped":
+            print(f"skipped: {reason}", file=sys.stderr)
+        return done
+
+    def _work(self) -> None:
+        request = self.request
+        self._hold_hosts()
+        if why := self.storage.unavailable():
+            raise Skipped(why)
+        with self.timeline.span("pfs"):
+            self.pfs.start(self.supervisor)
+        with self.timeline.span("provision"):
+            self.storage.start()
+        self.supervisor.problems = self.storage.problems
+        self.facts["storage"] = {"name": self.storage.name, "mount": str(self.storage.mount)}
+        self.facts["storage"] |= dict(self.storage.describe())
+        self.facts["pfs"] = dict(self.pfs.describe())
+        work, data = self.storage.mount / "work", self._data_directory()
+        self._apart(work.mkdir, 0o700)
+        if request.staging == "eager":
+            with self.timeline.span("stage_in"):
+                self._stage_in(data)
+        if request.cache != "as-is":
+            with self.timeline.span("cache"):
+                self._enforce_cache(data)
+        environment = self._environment(work, data)
+        with self.timeline.span("run"):
+            self._run_workload(environment)
+        if request.check:
+            with self.timeline.span("check"):
+                self._check(environment)
+        with self.timeline.span("drain"):
+            self._apart(self.storage.drain)
+            self._require_healthy(self._apart(self.storage.verify))
+        if request.stage_out:
+            with self.timeline.span("stage_out"):
+                self._stage_out(work)
+        self._require_healthy([])
+        self._read_reports()
+
+    def _hold_hosts(self) -> None:
+        """Lease, directories and nodes; stale leases of this user on this host go first."""
+        request = self.request
+        self.issues += lease.reap()
+        request.cell_dir.mkdir(parents=True, exist_ok=True)
+        for name in ("metrics.json", "operations.csv", "facts.json", "issues.json"):
+            (request.cell_dir / name).unlink(missing_ok=True)
+        shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
+        identifier = request.key.id
+        self.lease = Lease.create(
+            identifier, cell_dir=str(request.cell_dir), command=list(request.command)
+        )
+        self.supervisor = Supervisor(self.lease)
+        self.supervisor.tick = self.timeline.tick
+        directory = self.lease.directory(request.local_dir / f"burstlab-{identifier}")
+        nodes = VirtualNodes(directory, len(request.allocation.hosts), self.lease)
+        self.pfs = self._parallel_file_system(directory)
+        context = Context(
+            id=identifier,
+            directory=directory,
+            nodes=nodes,
+            lease=self.lease,
+            pfs=self.pfs,
+            needs=request.needs,
+            virtual=request.allocation.virtual,
+            time_limit_s=request.time_limit_s,
+        )
+        self.storage = request.storage(request.storage_options, context)
+
+    def _parallel_file_system(self, directory: Path) -> ParallelFileSystem:
+        request = self.request
+        if isinstance(request.pfs, Emulation):
+            exports = {"cell": request.cell_dir}
+            if request.manifest:
+                exports["dataset"] = Path(request.manifest.root)
+            return EmulatedPfs(directory, request.pfs, exports, self.lease)
+        return MountedPfs(request.pfs or request.cell_dir, request.key.id, self.lease)
+
+    def _data_directory(self) -> Path | None:
+        """Where the workload reads its data set."""
+        if self.request.manifest is None:
+            return None
+        if self.request.staging == "eager":
+            return self.storage.mount / "dataset"
+        return self.pfs.seen(Path(self.request.manifest.root))
+
+    def _stage_in(self, data: Path | None) -> None:
+        manifest = self.request.manifest
+        if manifest is None or data is None:
+            raise ConfigurationError("--staging eager wants a --dataset")
+        from burstlab.staging import stage_in
+
+        source = self.pfs.seen(Path(manifest.root))
+        self._apart(stage_in, manifest, source, data)
+
+    def _stage_out(self, work: Path) -> None:
+        from burstlab.staging import stage_out
+
+        target = self.pfs.seen(self.request.cell_dir / "outputs")
+        self._apart(stage_out, work, self.request.stage_out, target)
+
+    def _enforce_cache(self, data: Path | None) -> None:
+        arguments = {
+            "state": self.request.cache,
+            "data": str(data or ""),
+            "drop_caches": self.request.drop_caches,
+        }
+        found = self._apart(self._call_nodes, "burstlab.cache:enforce", arguments)
+        self.issues += cache.issues(found)
+        self.facts["cache"] = found[self.storage.context.hosts[0].name]
+
+    def _call_nodes(self, action: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.storage.context.nodes.call(action, **arguments)
+
+    def _environment(self, work: Path, data: Path | None) -> dict[str, str]:
+        """What the workload sees (docs/reference.md)."""
+        request = self.request
+        hostfile = request.cell_dir / "hostfile"
+        hostfile.write_text(request.allocation.hostfile())
+        parameters = {
+            f"{request.key.workload}_{name}".upper(): value
+            for name, value in request.key.parameters.items()
+        }
+        return {
+            **os.environ,
+            **parameters,
+            "BURSTLAB_MOUNT": str(work),
+            "BURSTLAB_DATA": str(data or ""),
+            "BURSTLAB_LOCAL": str(self.storage.context.hosts[0].local_dir),
+            "BURSTLAB_HOSTFILE": str(hostfile),
+            "BURSTLAB_NODES": str(len(request.allocation.hosts)),
+            "BURSTLAB_CORES": str(request.allocation.cores_per_node),
+            "BURSTLAB_CELL_DIR": str(request.cell_dir),
+        }
+
+    def _run_workload(self, environment: Mapping[str, str]) -> None:
+        status = self._spawn_and_wait(self.request.command, "workload.log", environment)
+        if status != 0:
+            raise WorkloadFailed(status)
+
+    def _check(self, environment: Mapping[str, str]) -> None:
+        status = self._spawn_and_wait(self.request.check, "check.log", environment)
+        if status != 0:
+            said = (self.request.cell_dir / "check.log").read_text(errors="replace").strip()
+            raise CheckError(
+                f"the check refuses the result ({ended_how(status)}): {said.splitlines()[-1:]}"
+            )
+
+    def _spawn_and_wait(
+        self, command: tuple[str, ...], log: str, environment: Mapping[str, str]
+    ) -> int:
+        with (self.request.cell_dir / log).open("wb") as output:
+            try:
+                child = self.lease.spawn(command, WORKLOAD, output, environment)
+            except FileNotFoundError as error:
+                raise ConfigurationError(str(error)) from error
+        status = self.supervisor.wait(child)
+        del self.lease.children[WORKLOAD]
+        self._require_healthy([])
+        return status
+
+    def _require_healthy(self, found: list[str]) -> None:
+        if wrong := [*self.supervisor.deaths(), *self.supervisor.problems(), *found]:
+            raise StorageError("; ".join(dict.fromkeys(wrong)))
+
+    def _read_reports(self) -> None:
+        """What the workload left in its cell directory."""
+        directory = self.request.cell_dir
+        metrics = _read_json(directory / "metrics.json", list)
+        try:
+            self.facts["metrics"] = tuple(Metric(**metric) for metric in metrics or [])
+        except TypeError as error:
+            raise BurstlabError(f"{directory / 'metrics.json'}: {error}") from error
+        self.facts["workload_facts"] = _read_json(directory / "facts.json", dict) or {}
+        self.issues += _read_json(directory / "issues.json", list) or []
+        if (directory / "operations.csv").exists():
+            self.facts["operations"] = "operations.csv"
+
+    def _verdict(self, error: BaseException) -> tuple[str, int]:
+        """Reason and exit status; a dead daemon is the reason behind whatever else went wrong."""
+        if isinstance(error, Stopped):
+            return str(error), error.status
+        deaths = self.supervisor.deaths() if hasattr(self, "supervisor") else []
+        if deaths and not isinstance(error, StorageError):
+            return "; ".join([*deaths, str(error)]), StorageError.exit_status
+        if isinstance(error, WorkloadFailed):
+            return str(error), error.status
+        if isinstance(error, BurstlabError):
+            return str(error), error.exit_status
+        if isinstance(error, OSError):
+            return f"{error.strerror}: {error.filename}", StorageError.exit_status
+        traceback.print_exception(error)
+        return f"burstlab itself failed: {error!r}", BurstlabError.exit_status
+
+    def _teardown(self) -> None:
+        if not hasattr(self, "lease"):
+            return
+        with self.timeline.span("teardown"):
+            self.lease.end_workload()
+            if hasattr(self, "storage"):
+                for stop in (self.storage.stop, self.storage.context.nodes.close, self.pfs.stop):
+                    self._stop(stop)
+            left = self.lease.clean()
+            if left:
+                self.issues += [f"left behind: {what} (burstlab reap)" for what in left]
+            else:
+                self.lease.release()
+
+    def _stop(self, stop: Callable[[], Any]) -> None:
+        """One step of the teardown; the next comes whatever this one says."""
+        try:
+            self.issues += stop() or []
+        except (BurstlabError, OSError) as error:
+            self.issues.append(f"teardown: {error}")
+
+    def _apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Work on the mount, in a child that may hang without taking us along."""
+        return self.supervisor.call(function, *arguments)
+
+    def _print_failure(self, phase: str, reason: str) -> None:
+        request = self.request
+        logs = [request.cell_dir / "workload.log", request.cell_dir / "check.log"]
+        repeat = request.repeat_command or request.command
+        block = failure_block(
+            phase, reason, request.allocation.hosts, request.cell_dir, repeat, logs
+        )
+        print(block, file=sys.stderr)
+
+
+class WorkloadFailed(BurstlabError):
+    """The workload's own failure; ``status`` as a shell would tell it."""
+
+    def __init__(self, returncode: int) -> None:
+        super().__init__(f"the workload ended with {ended_how(returncode)}")
+        self.status = 128 - returncode if returncode < 0 else returncode
+
+
+def _title(request: Request) -> str:
+    key = request.key
+    name = key.workload or Path(request.command[0]).name
+    return f"{name} {key.storage}-{key.staging} n{key.nodes} r{key.repeat}"
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    if not path.exists():
+        return None
+    try:
+        value = json.loads(path.read_text())
+    except ValueError as error:
+        raise BurstlabError(f"{path}: not JSON: {error}") from error
+    if not isinstance(value, kind):
+        raise BurstlabError(f"{path}: a JSON {kind.__name__} is wanted")
+    return value

@@ -1,0 +1,183 @@
+"""Run one cell: provision the storage, stage the data, run the workload, take all down, record.
+
+Exit status: the workload's own; burstlab's own failures are 119 to 125 (docs/reference.md).
+"""
+
+import argparse
+import dataclasses
+import os
+import secrets
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from burstlab.allocation import allocate
+from burstlab.cache import STATES
+from burstlab.cell import Cell, Request
+from burstlab.errors import ConfigurationError
+from burstlab.pfs.site import Emulation
+from burstlab.record import CellKey
+from burstlab.storage import STORAGES, storage_class
+
+LABELS = ("experiment", "scale", "workload", "dataset", "repeat")
+NEEDS = ("shared", "mmap")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Every flag; a site file only gives some of them (``--site``)."""
+    add = parser.add_argument
+    add("--site", metavar="NAME", help="flags of config/sites/NAME.yaml go before the others")
+    add("--storage", required=True, choices=STORAGES, help="where the workload's data lives")
+    add("-o", "--option", action="append", default=[], metavar="KEY=VALUE", help="storage option")
+    add("--nodes", type=int, help="number of hosts (default: all there are)")
+    add("--hosts", default="", help="hosts, such as node[01-04] (default: the scheduler's)")
+    add("--virtual", action="store_true", help="virtual nodes of this machine")
+    add("--cores-per-node", type=int, default=0, help="default: the cores of this host")
+    add("--launch", choices=("local", "ssh"), default="local", help="how other hosts are reached")
+    add("--local-dir", default=tempfile.gettempdir(), help="base of node-local scratch")
+    add("--pfs", metavar="DIR", help="the site's parallel file system, or `emulated`")
+    add("--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs")
+    add("--dataset", metavar="MANIFEST", help="manifest of the data set (burstlab dataset make)")
+    add("--staging", choices=("none", "eager"), default="none")
+    add("--cache", choices=STATES, default="as-is", help="page cache before the workload")
+    add("--drop-caches", default="", metavar="COMMAND", help="the site's own, on every host")
+    add("--needs", type=_words(NEEDS), default=(), help=f"of the storage: {','.join(NEEDS)}")
+    add("--stage-out", action="append", default=[], metavar="GLOB", help="results to keep")
+    add("--check", default="", metavar="COMMAND", help="judges the result, in the same environment")
+    add("--time-limit", type=float, default=0.0, metavar="SECONDS")
+    add("--cell-dir", help="record, logs and results (default: results/run/ID)")
+    add("--label", action="append", default=[], metavar="KEY=VALUE",
+        help=f"{', '.join(LABELS)}; anything else is a parameter of the workload")  # fmt: skip
+    add("command", nargs="+", metavar="COMMAND", help="after --")
+
+
+def expand(words: list[str]) -> list[str]:
+    """Replace ``--site NAME`` by the flags of that site: a site is a set of default flags."""
+    own = words[: words.index("--")] if "--" in words else words
+    if "--site" not in own[:-1]:
+        return words
+    from burstlab.config.site import run_arguments
+
+    at = own.index("--site")
+    return [*run_arguments(own[at + 1], words), *words[:at], *words[at + 2 :]]
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the cell and write its record."""
+    return Cell(request(arguments)).run().exit_status
+
+
+def request(arguments: argparse.Namespace) -> Request:
+    """The checked request. Raises ConfigurationError naming flag, value and what is allowed."""
+    labels = _pairs("--label", arguments.label)
+    provider = storage_class(arguments.storage)
+    allocation = allocate(
+        arguments.nodes, arguments.hosts, arguments.virtual, arguments.cores_per_node
+    )
+    identifier = f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    cell_dir = _absolute(arguments.cell_dir or f"results/run/{identifier}")
+    key = CellKey(
+        id=identifier,
+        experiment=labels.pop("experiment", ""),
+        scale=labels.pop("scale", ""),
+        workload=labels.pop("workload", ""),
+        storage=arguments.storage,
+        staging=arguments.staging,
+        dataset=labels.pop("dataset", ""),
+        nodes=len(allocation.hosts),
+        repeat=int(labels.pop("repeat", "1")),
+        parameters=labels,
+    )
+    return Request(
+        key=key,
+        allocation=allocation,
+        command=tuple(arguments.command),
+        storage=provider,
+        storage_options=options(provider.Options, "-o", arguments.option),
+        pfs=_pfs(arguments),
+        local_dir=_absolute(arguments.local_dir),
+        cell_dir=cell_dir,
+        launch=arguments.launch,
+        needs=frozenset(arguments.needs),
+        manifest=_manifest(arguments.dataset),
+        staging=arguments.staging,
+        cache=arguments.cache,
+        drop_caches=arguments.drop_caches,
+        stage_out=tuple(arguments.stage_out),
+        check=tuple(shlex.split(arguments.check)),
+        time_limit_s=arguments.time_limit,
+        repeat_command=("burstlab", *sys.argv[1:]),
+    )
+
+
+def options(kind: type[Any], flag: str, words: Sequence[str]) -> Any:
+    """An options dataclass from KEY=VALUE words. Raises ConfigurationError."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    values = {}
+    for name, text in _pairs(flag, words).items():
+        if name not in fields:
+            allowed = ", ".join(fields) or "none"
+            raise ConfigurationError(f"{flag} {name}={text}: no such option; there are: {allowed}")
+        values[name] = _value(flag, name, text, fields[name].type)
+    return kind(**values)
+
+
+def _value(flag: str, name: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise ConfigurationError(f"{flag} {name}={text}: true or false is wanted")
+        return text == "true"
+    try:
+        return kind(text)
+    except ValueError:
+        raise ConfigurationError(f"{flag} {name}={text}: a {kind.__name__} is wanted") from None
+
+
+def _pairs(flag: str, words: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"{flag} {word}: KEY=VALUE is wanted")
+        pairs[name] = value
+    return pairs
+
+
+def _words(allowed: Sequence[str]) -> Any:
+    def words(text: str) -> tuple[str, ...]:
+        found = tuple(word for word in text.split(",") if word)
+        for word in found:
+            if word not in allowed:
+                raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(allowed)}")
+        return found
+
+    return words
+
+
+def _pfs(arguments: argparse.Namespace) -> Path | Emulation | None:
+    if arguments.pfs == "emulated":
+        emulation: Emulation = options(Emulation, "--pfs-option", arguments.pfs_option)
+        return emulation
+    if arguments.pfs_option:
+        raise ConfigurationError("--pfs-option is for --pfs emulated")
+    return _absolute(arguments.pfs) if arguments.pfs else None
+
+
+def _manifest(path: str | None) -> Any:
+    if path is None:
+        return None
+    from burstlab.dataset.manifest import read_manifest, verify
+
+    manifest = read_manifest(Path(path))
+    if wrong := verify(manifest):
+        raise ConfigurationError(f"{path}: {wrong[0]}")
+    return manifest
+
+
+def _absolute(path: str) -> Path:
+    """Absolute, without following links: mount tables and exports are compared as text."""
+    return Path(os.path.abspath(path))

@@ -1,0 +1,45 @@
+"""Where a number comes from: code, machine, load."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import burstlab
+
+
+def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
+    """Facts for the record; ``code`` is a directory of the checkout whose state is told."""
+    return {
+        "burstlab": burstlab.__version__,
+        **_git(code),
+        "python": platform.python_version(),
+        "kernel": os.uname().release,
+        "hostname": os.uname().nodename,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "cpu_model": _cpu_model(),
+        "load_before": load_before,
+        "load_after": os.getloadavg()[0],
+    }
+
+
+def _git(code: Path) -> Mapping[str, Any]:
+    """Commit and whether the tree differs from it; neither where it is no checkout."""
+    command = ["git", "-C", os.fspath(code), "status", "--porcelain=v2", "--branch", "-uno"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return {"git_sha": None, "git_dirty": None}
+    lines = done.stdout.splitlines()
+    sha = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
+    return {"git_sha": sha, "git_dirty": any(line[:1] != "#" for line in lines) if sha else None}
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return os.uname().machine

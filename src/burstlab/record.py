@@ -1,0 +1,89 @@
+"""The record of a cell: one JSON file, written once, at the end (docs/records.md).
+
+``record.json`` holds a cell that ran or was skipped, ``failed.json`` one that failed; the two
+never lie side by side, so whoever finds a record.json may draw it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCHEMA = "burstlab.record/1"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A timed phase; ``start_s`` is Unix time, ``elapsed_s`` from a monotonic clock."""
+
+    name: str
+    start_s: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that the workload reports; ``better`` is "lower" or "higher"."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """What the cell was: the point of the matrix, and the id of this run of it."""
+
+    id: str
+    experiment: str = ""
+    scale: str = ""
+    workload: str = ""
+    storage: str = ""
+    staging: str = ""
+    dataset: str = ""
+    nodes: int = 1
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    repeat: int = 1
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything known of one run of one cell."""
+
+    status: str  # ok, failed, skipped
+    reason: str  # empty when ok
+    exit_status: int
+    cell: CellKey
+    started: str  # ISO 8601 with offset
+    spans: tuple[Span, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    operations: str | None = None  # file beside the record, one row per timed command
+    workload_facts: Mapping[str, Any] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict)
+    pfs: Mapping[str, Any] = field(default_factory=dict)
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+    cache: Mapping[str, Any] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    issues: tuple[str, ...] = ()  # why the numbers may not be trusted
+    schema: str = SCHEMA
+
+
+def write(record: Record, directory: Path) -> Path:
+    """Write the record (complete or not at all) and remove its opposite; returns the path."""
+    names = ("failed.json", "record.json")
+    name, opposite = names if record.status == "failed" else reversed(names)
+    path, partial = directory / name, directory / f".{name}.partial"
+    fields = asdict(record)
+    with partial.open("w") as out:
+        json.dump({"schema": fields.pop("schema"), **fields}, out, indent=1)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    (directory / opposite).unlink(missing_ok=True)
+    partial.rename(path)
+    return path
