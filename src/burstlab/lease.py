@@ -94,9 +94,11 @@ class Lease:
         output: int | IO[bytes] | None = None,
         environment: Mapping[str, str] | None = None,
         directory: str | Path | None = None,
+        heir: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own; ``output`` takes stdout and stderr.
 
+        An ``heir`` holds the lease too, and goes on holding it when this process has ended.
         Raises FileNotFoundError when the program does not exist.
         """
         program = os.fspath(argv[0])
@@ -111,6 +113,7 @@ class Lease:
             env={**(os.environ if environment is None else environment), MARKER: self.id},
             cwd=directory,
             start_new_session=True,
+            pass_fds=(self._lock.fileno(),) if heir else (),
         )
         self.children[name] = child
         return child
