@@ -7,7 +7,6 @@ Sources: pbs_resources(7) and qsub(1) of OpenPBS, sge_pe(5) of Grid Engine, sbat
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ def _from_scheduler(environment: Mapping[str, str]) -> tuple[list[str], str]:
             return _first_words(path, variable), variable
     if job := environment.get("SLURM_JOB_ID"):
         return _slurm_hosts(job, environment), "Slurm"
-    return [socket.gethostname()], "this host (no scheduler's allocation, no --hosts)"
+    return [os.uname().nodename], "this host (no scheduler's allocation, no --hosts)"
 
 
 def _first_words(path: str, variable: str) -> list[str]:

@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from burstlab import cache, lease, record
 from burstlab.allocation import Allocation
 from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
 from burstlab.lease import WORKLOAD, Lease
-from burstlab.nodes import VirtualNodes
+from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.site import EmulatedPfs, Emulation, MountedPfs, ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import provenance
@@ -31,6 +30,10 @@ from burstlab.supervision import Supervisor, ended_how
 
 if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
+
+
+REPORTS = ("metrics.json", "operations.csv", "facts.json", "issues.json")
+LOGS = ("workload.log", "check.log", "agents.log")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Request:
     local_dir: Path  # base of node-local scratch
     cell_dir: Path
     launch: str = "local"
+    launch_options: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     manifest: "Manifest | None" = None
     staging: str = "none"
@@ -67,6 +71,7 @@ class Cell:
         self.facts: dict[str, Any] = {}  # fields of the record as they become known
         self.lease: Lease
         self.supervisor: Supervisor
+        self.nodes: Nodes
         self.storage: Storage
         self.pfs: ParallelFileSystem
 
@@ -115,7 +120,7 @@ class Cell:
             self.pfs.start(self.supervisor)
         with self.timeline.span("provision"):
             self.storage.start()
-        self.supervisor.problems = self.storage.problems
+        self.supervisor.problems = lambda: [*self.nodes.deaths(), *self.storage.problems()]
         self.facts["storage"] = {"name": self.storage.name, "mount": str(self.storage.mount)}
         self.facts["storage"] |= dict(self.storage.describe())
         self.facts["pfs"] = dict(self.pfs.describe())
@@ -134,8 +139,7 @@ class Cell:
             with self.timeline.span("check"):
                 self._check(environment)
         with self.timeline.span("drain"):
-            self._apart(self.storage.drain)
-            self._require_healthy(self._apart(self.storage.verify))
+            self._require_healthy(self._apart(self._drain_and_verify))
         if request.stage_out:
             with self.timeline.span("stage_out"):
                 self._stage_out(work)
@@ -147,7 +151,7 @@ class Cell:
         request = self.request
         self.issues += lease.reap()
         request.cell_dir.mkdir(parents=True, exist_ok=True)
-        for name in ("metrics.json", "operations.csv", "facts.json", "issues.json"):
+        for name in REPORTS + LOGS:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
         identifier = request.key.id
@@ -157,12 +161,12 @@ class Cell:
         self.supervisor = Supervisor(self.lease)
         self.supervisor.tick = self.timeline.tick
         directory = self.lease.directory(request.local_dir / f"burstlab-{identifier}")
-        nodes = VirtualNodes(directory, len(request.allocation.hosts), self.lease)
+        self.nodes = self._nodes(directory)
         self.pfs = self._parallel_file_system(directory)
         context = Context(
             id=identifier,
-            directory=directory,
-            nodes=nodes,
+            directory=self.nodes.directory,
+            nodes=self.nodes,
             lease=self.lease,
             pfs=self.pfs,
             needs=request.needs,
@@ -170,6 +174,24 @@ class Cell:
             time_limit_s=request.time_limit_s,
         )
         self.storage = request.storage(request.storage_options, context)
+
+    def _nodes(self, directory: Path) -> Nodes:
+        """Virtual nodes are directories here; other hosts get the same path on each."""
+        request = self.request
+        if request.allocation.virtual or request.launch == "local":
+            return VirtualNodes(directory, len(request.allocation.hosts), self.lease)
+        from burstlab.agents import AgentNodes
+
+        nodes = AgentNodes(
+            request.allocation.hosts,
+            Path(f"{directory}.node"),
+            request.launch,
+            request.launch_options,
+            self.lease,
+            request.cell_dir,
+        )
+        self.issues += nodes.problems
+        return nodes
 
     def _parallel_file_system(self, directory: Path) -> ParallelFileSystem:
         request = self.request
@@ -214,7 +236,7 @@ class Cell:
         self.facts["cache"] = found[self.storage.context.hosts[0].name]
 
     def _call_nodes(self, action: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self.storage.context.nodes.call(action, **arguments)
+        return self.nodes.call(action, **arguments)
 
     def _environment(self, work: Path, data: Path | None) -> dict[str, str]:
         """What the workload sees (docs/reference.md)."""
@@ -263,6 +285,10 @@ class Cell:
         self._require_healthy([])
         return status
 
+    def _drain_and_verify(self) -> list[str]:
+        self.storage.drain()
+        return self.storage.verify()
+
     def _require_healthy(self, found: list[str]) -> None:
         if wrong := [*self.supervisor.deaths(), *self.supervisor.problems(), *found]:
             raise StorageError("; ".join(dict.fromkeys(wrong)))
@@ -293,7 +319,7 @@ class Cell:
             return str(error), error.exit_status
         if isinstance(error, OSError):
             return f"{error.strerror}: {error.filename}", StorageError.exit_status
-        traceback.print_exception(error)
+        sys.excepthook(type(error), error, error.__traceback__)
         return f"burstlab itself failed: {error!r}", BurstlabError.exit_status
 
     def _teardown(self) -> None:
@@ -302,7 +328,7 @@ class Cell:
         with self.timeline.span("teardown"):
             self.lease.end_workload()
             if hasattr(self, "storage"):
-                for stop in (self.storage.stop, self.storage.context.nodes.close, self.pfs.stop):
+                for stop in (self.storage.stop, self.nodes.close, self.pfs.stop):
                     self._stop(stop)
             left = self.lease.clean()
             if left:
@@ -318,12 +344,17 @@ class Cell:
             self.issues.append(f"teardown: {error}")
 
     def _apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Work on the mount, in a child that may hang without taking us along."""
-        return self.supervisor.call(function, *arguments)
+        """Work on the mount, in a child that may hang without taking us along.
+
+        Agents keep that promise themselves, and their connection must not be shared by a fork.
+        """
+        if isinstance(self.nodes, VirtualNodes):
+            return self.supervisor.call(function, *arguments)
+        return function(*arguments)
 
     def _print_failure(self, phase: str, reason: str) -> None:
         request = self.request
-        logs = [request.cell_dir / "workload.log", request.cell_dir / "check.log"]
+        logs = [request.cell_dir / name for name in LOGS]
         repeat = request.repeat_command or request.command
         block = failure_block(
             phase, reason, request.allocation.hosts, request.cell_dir, repeat, logs

@@ -13,9 +13,7 @@ holder are the same code, ``Lease.clean``.
 import fcntl
 import json
 import os
-import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,12 +58,12 @@ class Lease:
     @classmethod
     def create(cls, identifier: str | None = None, **about: Any) -> "Lease":
         """A new lease held by this process; ``about`` says for what (shown by `leases`)."""
-        identifier = identifier or f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        identifier = identifier or f"{time.strftime('%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         journal = state_directory() / f"{identifier}.lease"
         holder = {
             "schema": SCHEMA,
             "id": identifier,
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "holder": Identity.of(os.getpid()),
             "created": time.time(),
             **about,
@@ -94,6 +92,8 @@ class Lease:
         output: int | IO[bytes] | None = None,
         environment: Mapping[str, str] | None = None,
         directory: str | Path | None = None,
+        stdin: int = subprocess.DEVNULL,
+        errors: IO[bytes] | None = None,
         heir: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own; ``output`` takes stdout and stderr.
@@ -107,9 +107,9 @@ class Lease:
             raise FileNotFoundError(f"{program}: no such program")
         child = subprocess.Popen(
             ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
-            stderr=output,
+            stderr=output if errors is None else errors,
             env={**(os.environ if environment is None else environment), MARKER: self.id},
             cwd=directory,
             start_new_session=True,
@@ -240,7 +240,7 @@ def reap(grace_s: float = 5.0) -> list[str]:
 
 
 def _is_of_this_host(held: Held) -> bool:
-    return held.about.get("host", socket.gethostname()) == socket.gethostname()
+    return held.about.get("host", os.uname().nodename) == os.uname().nodename
 
 
 def _session_is_ours(leader: Identity) -> bool:

@@ -7,7 +7,6 @@ lease of its own there and cleans up when the connection ends, whoever ended it.
 
 import importlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,12 +35,16 @@ class Nodes(Protocol):
     """All hosts of a cell."""
 
     hosts: tuple[Host, ...]
+    directory: Path  # the cell's own on every host, the same path on each
 
     def call(self, action: str, **arguments: Any) -> dict[str, Any]:
         """Run ``action`` on every host at once; results by host name.
 
         Arguments and results are JSON. Raises NodeError for the first host that failed.
         """
+
+    def deaths(self) -> list[str]:
+        """Daemons that died on a host, and hosts that no longer answer."""
 
     def close(self) -> list[str]:
         """Clean up on every host; returns what could not be cleaned, host first."""
@@ -54,6 +57,7 @@ class VirtualNodes:
         """``directory`` exists; each node gets a directory node01, node02, ... below it."""
         names = [f"node{number:02}" for number in range(1, count + 1)]
         self.hosts = tuple(Host(name, directory / name) for name in names)
+        self.directory = directory
         self._lease = lease
         for host in self.hosts:
             host.local_dir.mkdir(mode=0o700)
@@ -63,9 +67,15 @@ class VirtualNodes:
         function = resolve(action)
         if len(self.hosts) == 1:
             return {self.hosts[0].name: self._act(function, self.hosts[0], arguments)}
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(len(self.hosts)) as pool:
             results = pool.map(lambda host: self._act(function, host, arguments), self.hosts)
             return {host.name: result for host, result in zip(self.hosts, results, strict=True)}
+
+    def deaths(self) -> list[str]:
+        """The cell's supervisor sees the deaths on its own machine."""
+        return []
 
     def close(self) -> list[str]:
         """Nothing of their own: the cell's lease holds all."""

@@ -11,7 +11,6 @@ import select
 import signal
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +86,7 @@ class Supervisor:
         except (BurstlabError, OSError) as error:
             reply = (False, error)
         except BaseException as error:
-            traceback.print_exc()
+            sys.excepthook(type(error), error, error.__traceback__)
             reply = (False, BurstlabError(f"{function.__qualname__}: {error!r}"))
         with open(writer, "wb") as pipe:
             pipe.write(pickle.dumps(reply))

@@ -6,10 +6,8 @@ Exit status: the workload's own; burstlab's own failures are 119 to 125 (docs/re
 import argparse
 import dataclasses
 import os
-import secrets
 import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--virtual", action="store_true", help="virtual nodes of this machine")
     add("--cores-per-node", type=int, default=0, help="default: the cores of this host")
     add("--launch", choices=("local", "ssh"), default="local", help="how other hosts are reached")
-    add("--local-dir", default=tempfile.gettempdir(), help="base of node-local scratch")
+    add("--launch-option", action="append", default=[], metavar="WORD", help="for the launcher")
+    add("--local-dir", default=os.environ.get("TMPDIR", "/tmp"), help="base of node-local scratch")
     add("--pfs", metavar="DIR", help="the site's parallel file system, or `emulated`")
     add("--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs")
     add("--dataset", metavar="MANIFEST", help="manifest of the data set (burstlab dataset make)")
@@ -78,7 +77,7 @@ def request(arguments: argparse.Namespace) -> Request:
     allocation = allocate(
         arguments.nodes, arguments.hosts, arguments.virtual, arguments.cores_per_node
     )
-    identifier = f"{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    identifier = f"{time.strftime('%m%d-%H%M%S')}-{os.urandom(3).hex()}"
     cell_dir = _absolute(arguments.cell_dir or f"results/run/{identifier}")
     key = CellKey(
         id=identifier,
@@ -92,6 +91,11 @@ def request(arguments: argparse.Namespace) -> Request:
         repeat=int(labels.pop("repeat", "1")),
         parameters=labels,
     )
+    if len(allocation.hosts) > 1 and arguments.launch == "local" and not allocation.virtual:
+        raise ConfigurationError(
+            f"--launch local reaches this host only, and the cell has {len(allocation.hosts)}: "
+            "--launch ssh, or --virtual for virtual nodes of this machine"
+        )
     return Request(
         key=key,
         allocation=allocation,
@@ -102,6 +106,7 @@ def request(arguments: argparse.Namespace) -> Request:
         local_dir=_absolute(arguments.local_dir),
         cell_dir=cell_dir,
         launch=arguments.launch,
+        launch_options=tuple(arguments.launch_option),
         needs=frozenset(arguments.needs),
         manifest=_manifest(arguments.dataset),
         staging=arguments.staging,

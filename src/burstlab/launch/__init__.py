@@ -1,0 +1,23 @@
+"""How one command is started on every host at once, with its stdin broadcast to all.
+
+A launcher is one function ``command(hosts, argv, options) -> argv``: the local program that
+does it. What the hosts answer comes back as whole lines, in any order, so whoever talks to them
+lets each line name its host (burstlab.agents does). Adding a launcher: a module here and a line
+below.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+
+Launcher = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[str]]
+
+LAUNCHERS = {
+    "ssh": "burstlab.launch.ssh",
+}
+HOST = "%h"  # in an argument: the name of the host it runs on, as the allocation spells it
+
+
+def launcher(name: str) -> Launcher:
+    """The launcher of that name."""
+    found: Launcher = importlib.import_module(LAUNCHERS[name]).command
+    return found

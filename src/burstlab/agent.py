@@ -1,0 +1,121 @@
+"""The agent: what burstlab runs on each host of a cell that is not this machine's own.
+
+Reads JSON lines from stdin, the same for all hosts: first {"hello": ...}, then calls
+{"call": action, "arguments": {...}, "number": n}, last {"close": true}. Answers on stdout, one
+line each, naming its host. The end of stdin is an order: whoever held the other end is gone, so
+everything is cleaned up. SIGTERM means the same.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from burstlab import lease
+from burstlab.errors import BurstlabError
+from burstlab.lease import Lease
+from burstlab.nodes import Host, Node, resolve
+
+_PROTOCOL = threading.Lock()
+
+
+class Agent:
+    """Serves one cell on this host."""
+
+    def __init__(self, host: str, hello: dict[str, Any]) -> None:
+        self._host = host
+        self._reaped = lease.reap()
+        self._lease = Lease.create(f"{hello['id']}.{host}", cell_dir=hello["cell_dir"])
+        directory = Path(hello["directory"])
+        try:
+            self._lease.directory(directory)
+        except FileExistsError as error:
+            raise BurstlabError(
+                f"{directory} is there already: do two hosts of the cell share it?"
+            ) from error
+        self._node = Node(Host(host, directory), self._lease)
+        self._calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def serve(self) -> None:
+        """Until stdin ends or says close; calls run one after the other in a thread of theirs.
+
+        This thread never touches a mount, so a call that hangs can't keep it from cleaning.
+        """
+        _answer(self._host, ready=True, problems=self._reaped)
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message.get("close"):
+                break
+            if message.get("health"):
+                _answer(self._host, number=message["number"], result=self._deaths())
+            else:
+                self._calls.put(message)
+        problems = self.clean()
+        _answer(self._host, closed=True, problems=problems)
+
+    def clean(self) -> list[str]:
+        """End and remove everything of the cell on this host."""
+        self._lease.end_workload(grace_s=2.0)
+        problems = self._lease.clean()
+        if not problems:
+            self._lease.release()
+        return problems
+
+    def _deaths(self) -> list[str]:
+        ended = [(n, c.poll()) for n, c in self._lease.children.items()]
+        return [f"{name} died (status {status})" for name, status in ended if status is not None]
+
+    def _work(self) -> None:
+        while True:
+            message = self._calls.get()
+            try:
+                result = resolve(message["call"])(self._node, **message["arguments"])
+                _answer(self._host, number=message["number"], result=result)
+            except (BurstlabError, OSError) as error:
+                _answer(self._host, number=message["number"], error=str(error))
+            except Exception as error:
+                sys.excepthook(type(error), error, error.__traceback__)
+                _answer(self._host, number=message["number"], error=repr(error))
+
+
+def main(arguments: list[str]) -> int:
+    """``arguments``: the host's name as the allocation spells it; none: Slurm's or its own."""
+    host = arguments[0] if arguments else os.environ.get("SLURMD_NODENAME", os.uname().nodename)
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGHUP, _end)
+    line = sys.stdin.readline()
+    if not line:
+        return 0
+    try:
+        agent = Agent(host, json.loads(line)["hello"])
+    except (BurstlabError, OSError) as error:
+        _answer(host, ready=False, error=str(error))
+        return 1
+    try:
+        agent.serve()
+    except SystemExit:
+        agent.clean()
+        raise
+    return 0
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def _answer(host: str, **fields: Any) -> None:
+    with _PROTOCOL:
+        try:
+            print(json.dumps({"host": host, **fields}), flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
