@@ -1,0 +1,178 @@
+"""What a lease holds is gone after clean; nobody else's is touched."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from burstlab import lease
+from burstlab.lease import Lease
+from burstlab.mounts import mounted_at
+
+HOLDER = """
+import subprocess, sys, time
+from pathlib import Path
+from burstlab.lease import Lease
+held = Lease.create(label="test")
+held.directory(sys.argv[1])
+held.spawn(["sh", "-c", "setsid sleep 60 & exec sleep 60"], "daemon")
+print(held.id, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BURSTLAB_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def carriers(identifier: str) -> list[int]:
+    """Processes that carry a cell's mark."""
+    from burstlab.process import members
+
+    return [m.pid for m in members(f"BURSTLAB_CELL={identifier}")]
+
+
+def dead_holder(directory: Path) -> str:
+    """A lease whose holder was killed with SIGKILL; its id."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, directory], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    identifier = holder.stdout.readline().strip()
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    return identifier
+
+
+def test_clean_ends_processes_and_removes_directories(tmp_path: Path) -> None:
+    held = Lease.create()
+    directory = held.directory(tmp_path / "scratch")
+    (directory / "file").write_text("data")
+    child = held.spawn(["sleep", "60"], "daemon", directory=directory)
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert held.clean() == []
+    assert child.poll() is not None
+    assert not directory.exists()
+    held.release()
+    assert lease.leases() == []
+
+
+def test_a_process_names_itself_before_it_is_the_program(tmp_path: Path) -> None:
+    held = Lease.create()
+    child = held.spawn(["sleep", "60"], "daemon")
+    deadline = time.monotonic() + 10
+    while not lease.read(held.journal).processes and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [p.pid for p in lease.read(held.journal).processes] == [child.pid]
+    held.clean()
+    held.release()
+
+
+def test_no_program_without_a_journal(tmp_path: Path) -> None:
+    held = Lease.create()
+    held.journal.unlink()
+    held.journal.mkdir()  # now nothing can be appended to it
+    witness = tmp_path / "started"
+    child = held.spawn(["touch", witness], "daemon")
+    assert child.wait() != 0
+    assert not witness.exists()
+    held.journal.rmdir()
+
+
+def test_a_live_lease_is_never_reaped(tmp_path: Path) -> None:
+    held = Lease.create()
+    child = held.spawn(["sleep", "60"], "daemon")
+    assert lease.reap() == []
+    assert child.poll() is None
+    held.clean()
+    held.release()
+
+
+def test_reap_cleans_what_a_killed_holder_left(tmp_path: Path) -> None:
+    identifier = dead_holder(tmp_path / "scratch")
+    assert len(carriers(identifier)) == 2, "the daemon and what it set apart from itself"
+    assert lease.reap() == []
+    assert carriers(identifier) == []
+    assert not (tmp_path / "scratch").exists()
+    assert lease.leases() == []
+
+
+def test_a_lease_of_another_host_is_left_alone(tmp_path: Path) -> None:
+    identifier = dead_holder(tmp_path / "scratch")
+    journal = lease.leases()[0]
+    text = journal.read_text()
+    journal.write_text(text.replace(f'"host": "{os.uname().nodename}"', '"host": "elsewhere"'))
+    assert lease.reap() == []
+    assert journal.exists()
+    assert len(carriers(identifier)) == 2
+    journal.write_text(text)
+    lease.reap()
+    assert carriers(identifier) == []
+
+
+def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+    dead_holder(tmp_path / "scratch")
+    with lease.leases()[0].open("a") as journal:
+        journal.write('{"directory": "/')
+    assert lease.reap() == []
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_a_lease_cut_to_nothing_still_ends_its_processes(tmp_path: Path) -> None:
+    identifier = dead_holder(tmp_path / "scratch")
+    lease.leases()[0].write_text("")
+    lease.reap()
+    assert carriers(identifier) == []
+
+
+@pytest.mark.requires("root")
+def test_mounts_go_before_directories(tmp_path: Path) -> None:
+    held = Lease.create()
+    mount = held.directory(tmp_path / "mount")
+    held.mount(mount)
+    subprocess.run(["mount", "-t", "tmpfs", "none", mount], check=True)
+    keeper = subprocess.Popen(["sleep", "60"], cwd=mount)
+    assert held.clean() == []
+    assert mounted_at(mount) is None
+    assert not mount.exists()
+    assert keeper.wait() == -signal.SIGTERM, "who works in a lease's directory is ended with it"
+    held.release()
+
+
+@pytest.mark.requires("root")
+def test_what_is_mounted_below_a_directory_is_never_deleted(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("keep")
+    held = Lease.create()
+    scratch = held.directory(tmp_path / "scratch")
+    inner = scratch / "inner"
+    inner.mkdir()
+    subprocess.run(["mount", "--bind", precious, inner], check=True)
+    try:
+        assert held.clean() == [f"{scratch} is not removed: {inner} is still mounted below it"]
+        assert (precious / "data").read_text() == "keep"
+    finally:
+        subprocess.run(["umount", inner], check=True)
+    assert held.clean() == []
+    held.release()
+
+
+def test_another_users_state_directory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = "/proc/1" if os.getuid() else "/nonexistent"
+    if os.getuid() == 0:
+        pytest.importorskip("pwd").getpwnam("nobody")
+        path = Path(os.environ["BURSTLAB_STATE"])
+        path.mkdir()
+        os.chown(path, 65534, 65534)
+        other = str(path)
+    monkeypatch.setenv("BURSTLAB_STATE", other)
+    with pytest.raises(lease.BurstlabError, match="another user"):
+        lease.state_directory()
