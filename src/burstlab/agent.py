@@ -84,15 +84,16 @@ class Agent:
 
 
 def main(arguments: list[str]) -> int:
-    """``arguments``: the host's name as the allocation spells it; none: Slurm's or its own."""
-    host = arguments[0] if arguments else os.environ.get("SLURMD_NODENAME", os.uname().nodename)
+    """``arguments``: the host's name as the allocation spells it, where the launcher knows it."""
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, _end)
     line = sys.stdin.readline()
     if not line:
         return 0
+    hello = json.loads(line)["hello"]
+    host = arguments[0] if arguments else _own_name(hello["hosts"])
     try:
-        agent = Agent(host, json.loads(line)["hello"])
+        agent = Agent(host, hello)
     except (BurstlabError, OSError) as error:
         _answer(host, ready=False, error=str(error))
         return 1
@@ -102,6 +103,14 @@ def main(arguments: list[str]) -> int:
         agent.clean()
         raise
     return 0
+
+
+def _own_name(names: list[str]) -> str:
+    """This host's name as the allocation spells it: Slurm's, or the one that its own begins or
+    is begun by (n1 and n1.cluster.example)."""
+    own = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    same = [name for name in names if name.split(".")[0] == own.split(".")[0]]
+    return same[0] if same else own
 
 
 def _end(number: int, frame: object) -> None:

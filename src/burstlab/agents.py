@@ -44,7 +44,12 @@ class AgentNodes:
         argv = launcher(launch)(names, _agent_command(launch), launch_options)
         self._process = lease.spawn(argv, "agents", subprocess.PIPE, stdin=subprocess.PIPE,
                                     errors=self._log)  # fmt: skip
-        hello = {"id": lease.id, "directory": str(directory), "cell_dir": str(cell_dir)}
+        hello = {
+            "id": lease.id,
+            "hosts": list(names),
+            "directory": str(directory),
+            "cell_dir": str(cell_dir),
+        }
         self._send({"hello": hello})
         answers = self._collect(lambda answer: "ready" in answer, START_S, "did not answer")
         self.problems = [f"{h}: {p}" for h, a in answers.items() for p in a.get("problems", [])]

@@ -268,9 +268,8 @@ class Cell:
         status = self._spawn_and_wait(self.request.check, "check.log", environment)
         if status != 0:
             said = (self.request.cell_dir / "check.log").read_text(errors="replace").strip()
-            raise CheckError(
-                f"the check refuses the result ({ended_how(status)}): {said.splitlines()[-1:]}"
-            )
+            last = said.splitlines()[-1] if said else "it says nothing"
+            raise CheckError(f"the check refuses the result ({ended_how(status)}): {last}")
 
     def _spawn_and_wait(
         self, command: tuple[str, ...], log: str, environment: Mapping[str, str]

@@ -17,6 +17,7 @@ from burstlab.allocation import allocate
 from burstlab.cache import STATES
 from burstlab.cell import Cell, Request
 from burstlab.errors import ConfigurationError
+from burstlab.launch import LAUNCHERS
 from burstlab.pfs.site import Emulation
 from burstlab.record import CellKey
 from burstlab.storage import STORAGES, storage_class
@@ -35,7 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--hosts", default="", help="hosts, such as node[01-04] (default: the scheduler's)")
     add("--virtual", action="store_true", help="virtual nodes of this machine")
     add("--cores-per-node", type=int, default=0, help="default: the cores of this host")
-    add("--launch", choices=("local", "ssh"), default="local", help="how other hosts are reached")
+    add(
+        "--launch",
+        choices=("local", *LAUNCHERS),
+        default="local",
+        help="how other hosts are reached",
+    )
     add("--launch-option", action="append", default=[], metavar="WORD", help="for the launcher")
     add("--local-dir", default=os.environ.get("TMPDIR", "/tmp"), help="base of node-local scratch")
     add("--pfs", metavar="DIR", help="the site's parallel file system, or `emulated`")

@@ -13,6 +13,8 @@ Launcher = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[str]]
 
 LAUNCHERS = {
     "ssh": "burstlab.launch.ssh",
+    "srun": "burstlab.launch.srun",
+    "mpirun": "burstlab.launch.mpirun",
 }
 HOST = "%h"  # in an argument: the name of the host it runs on, as the allocation spells it
 

@@ -1,0 +1,15 @@
+"""mpirun(1) of Open MPI as a launcher: one process a host, stdin to all of them."""
+
+import os
+from collections.abc import Sequence
+
+
+def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
+    """mpirun over exactly these hosts; as root it wants to be told that root is meant."""
+    as_root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return [
+        *("mpirun", *as_root, "--host", ",".join(hosts), "--map-by", "ppr:1:node"),
+        *("--bind-to", "none", "--stdin", "all"),
+        *options,
+        *argv,
+    ]

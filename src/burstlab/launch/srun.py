@@ -1,0 +1,14 @@
+"""One step of the Slurm job that holds the hosts, by srun(1); stdin goes to every task."""
+
+from collections.abc import Sequence
+
+
+def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
+    """srun with one task a host; it shares the job's resources with the workload's own steps."""
+    count = str(len(hosts))
+    return [
+        *("srun", "--nodes", count, "--ntasks", count, "--ntasks-per-node", "1"),
+        *("--nodelist", ",".join(hosts), "--overlap", "--kill-on-bad-exit=0", "--quiet"),
+        *options,
+        *argv,
+    ]

@@ -1,0 +1,167 @@
+"""A cell from the outside: what the workload sees, what is recorded, how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .running import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_the_workload_sees_its_world(place: Place) -> None:
+    script = 'env >"$BURSTLAB_CELL_DIR/seen"; touch "$BURSTLAB_MOUNT/here"; pwd'
+    done = place.run("--storage", "nodelocal", "--nodes", "2", "--cores-per-node", "3",
+                     "--label", "workload=noop", "--label", "size_mb=7", run=["sh", "-c", script])  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    seen = dict(line.split("=", 1) for line in (place.cell / "seen").read_text().splitlines())
+    assert seen["BURSTLAB_NODES"] == "2"
+    assert seen["BURSTLAB_CORES"] == "3"
+    assert seen["NOOP_SIZE_MB"] == "7"
+    assert Path(seen["BURSTLAB_HOSTFILE"]).read_text() == "localhost\nlocalhost\n"
+    assert Path(seen["BURSTLAB_MOUNT"]).is_relative_to(place.scratch)
+    assert Path(seen["BURSTLAB_LOCAL"]).is_relative_to(place.scratch)
+    assert (place.cell / "workload.log").read_text().strip() == str(Path.cwd())
+    assert place.left_behind() == []
+
+
+def test_the_record_tells_spans_reports_and_provenance(place: Place) -> None:
+    script = """
+        cd "$BURSTLAB_CELL_DIR"
+        echo '[{"name": "rate", "value": 2.5, "unit": "MB/s", "better": "higher"}]' >metrics.json
+        echo '{"engine": "sh"}' >facts.json
+        echo '["only a test"]' >issues.json
+        printf 'operation,start_s,elapsed_s,host,status\\nsh,1,2,h,0\\n' >operations.csv
+    """
+    done = place.run("--storage", "nodelocal", "--check", "true", run=["sh", "-c", script])
+    assert done.returncode == 0, done.stderr
+    record = place.record()
+    assert record is not None
+    assert record["schema"] == "burstlab.record/1"
+    assert record["status"] == "ok"
+    names = [span["name"] for span in record["spans"]]
+    assert names == ["pfs", "provision", "run", "check", "drain", "teardown"]
+    assert all(span["elapsed_s"] >= 0 for span in record["spans"])
+    assert record["metrics"] == [{"name": "rate", "value": 2.5, "unit": "MB/s", "better": "higher"}]
+    assert record["workload_facts"] == {"engine": "sh"}
+    assert record["issues"] == ["only a test"]
+    assert record["operations"] == "operations.csv"
+    assert record["storage"]["name"] == "nodelocal"
+    assert record["provenance"]["cores"] >= 1
+    assert record["pfs"]["emulated"] is False
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", 137)])
+def test_the_exit_status_is_the_workloads(place: Place, script: str, status: int) -> None:
+    done = place.run("--storage", "nodelocal", run=["sh", "-c", f"echo said; {script}"])
+    assert done.returncode == status
+    record = place.record()
+    assert record is not None
+    assert record["status"] == "failed"
+    assert record["exit_status"] == status
+    block = done.stderr[done.stderr.index("FAILED") :]
+    assert "FAILED in run: the workload ended with" in block
+    assert f"directory  {place.cell}" in block
+    assert "burstlab run --virtual" in block, "the command to repeat"
+    assert "said" in block, "the first lines of output"
+    assert place.left_behind() == []
+
+
+def test_what_the_workload_leaves_running_is_ended(place: Place) -> None:
+    script = 'setsid sleep 60 & cd "$BURSTLAB_MOUNT"; sleep 60 & exit 0'
+    done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
+    assert done.returncode == 0, done.stderr
+    assert place.left_behind() == []
+
+
+def test_a_refused_result_is_a_failed_cell(place: Place) -> None:
+    check = "sh -c 'echo the sum is wrong; exit 4'"
+    done = place.run("--storage", "nodelocal", "--check", check, run=["true"])
+    assert done.returncode == 119
+    record = place.record()
+    assert record is not None
+    assert "the sum is wrong" in record["reason"]
+
+
+def test_a_cell_that_can_not_run_here_is_skipped_with_its_reason(place: Place) -> None:
+    done = place.run("--storage", "nodelocal", "--nodes", "2", "--needs", "shared", run=["true"])
+    assert done.returncode == 0
+    record = place.record()
+    assert record is not None
+    assert record["status"] == "skipped"
+    assert "one name space for its 2 nodes" in record["reason"]
+    assert place.left_behind() == []
+
+
+def test_success_replaces_an_earlier_failure(place: Place) -> None:
+    place.run("--storage", "nodelocal", run=["false"])
+    assert (place.cell / "failed.json").exists()
+    place.run("--storage", "nodelocal", run=["true"])
+    assert (place.cell / "record.json").exists()
+    assert not (place.cell / "failed.json").exists()
+
+
+def test_stage_out_brings_results_and_misses_nothing_silently(place: Place) -> None:
+    script = 'cd "$BURSTLAB_MOUNT"; mkdir a; echo 1 >a/x.out; echo 2 >y.out'
+    done = place.run("--storage", "nodelocal", "--stage-out", "**/*.out", run=["sh", "-c", script])
+    assert done.returncode == 0, done.stderr
+    found = {str(p.relative_to(place.cell / "outputs")) for p in place.cell.rglob("*.out")}
+    assert found == {"a/x.out", "y.out"}
+    done = place.run("--storage", "nodelocal", "--stage-out", "*.none", run=["true"])
+    assert done.returncode == 123
+    assert "nothing matches '*.none'" in done.stderr
+
+
+def test_broken_reports_are_the_workloads_fault(place: Place) -> None:
+    script = 'echo "[{}]" >"$BURSTLAB_CELL_DIR/metrics.json"'
+    done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
+    assert done.returncode == 125
+    assert "metrics.json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--storage", "nodelocal", "-o", "speed=9"], "-o speed=9: no such option"),
+        (["--storage", "nodelocal", "--pfs-option", "x=1"], "--pfs-option is for --pfs emulated"),
+        (["--storage", "pfs", "--pfs", "emulated", "--pfs-option", "bandwidth_mb_s=fast"],
+         "--pfs-option bandwidth_mb_s=fast: a float is wanted"),
+        (["--storage", "nodelocal", "--label", "nonsense"], "--label nonsense: KEY=VALUE"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_one_line(place: Place, flags: list[str], said: str) -> None:
+    done = place.run(*flags, run=["true"])
+    assert done.returncode == 120
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert place.record() is None
+
+
+def test_a_program_that_is_not_there(place: Place) -> None:
+    done = place.run("--storage", "nodelocal", run=["/no/such/program"])
+    assert done.returncode == 120
+    assert "/no/such/program: no such program" in done.stderr
+    assert place.left_behind() == []
+
+
+def test_a_time_limit_ends_the_cell(place: Place) -> None:
+    done = place.run("--storage", "nodelocal", "--time-limit", "0.5", run=["sleep", "60"])
+    assert done.returncode == 124
+    record = place.record()
+    assert record is not None
+    assert record["reason"] == "time limit of 0.5 s reached"
+    assert place.left_behind() == []
+
+
+def test_hostile_words_stay_words(place: Place) -> None:
+    label = "name=$(touch /tmp/burstlab-hostile); `id` '\"\n|&"
+    done = place.run("--storage", "nodelocal", "--label", label,
+                     run=["sh", "-c", 'printf %s "$1"', "sh", "$(exit 9); 'x'"])  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (place.cell / "workload.log").read_text() == "$(exit 9); 'x'"
+    assert not Path("/tmp/burstlab-hostile").exists()
+    assert json.loads((place.cell / "record.json").read_text())["cell"]["parameters"]["name"]
