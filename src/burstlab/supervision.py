@@ -103,6 +103,8 @@ class Supervisor:
 
     def _await(self, descriptor: int) -> None:
         """Return when ``descriptor`` is readable."""
+        if dead := self.deaths():
+            raise StorageError("; ".join(dead))
         watched = {
             os.pidfd_open(child.pid): name
             for name, child in self._lease.children.items()
