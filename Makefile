@@ -1,0 +1,55 @@
+# make demo and make test are all a newcomer needs; both set the checkout up first.
+
+# The system's Python, so that cluster jobs of any user can run the environment made from it.
+SYSTEM_PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+SETUP = $(SYSTEM_PYTHON) -B -m tools.setup
+IN_ENVIRONMENT = PATH="$(CURDIR)/.venv/bin:$$PATH"
+UV = PATH="$(CURDIR)/.tools/uv/bin:$$PATH" uv
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --custom-compile-command "make lock"
+
+# The directories of envs/ to set up: make test PARTS="burstlab montage". Default: all of them.
+ifneq ($(origin PARTS),undefined)
+PARTS_OPTION = --parts "$(PARTS)"
+endif
+
+.PHONY: help setup demo test test-quick lint clean lock
+.NOTPARALLEL:
+
+help:
+	@echo "make demo        set up, run the demo campaign on this machine, draw its report"
+	@echo "make test        set up, check style and types, run all tests"
+	@echo "make test-quick  set up, run the tests of the everyday loop (under two minutes)"
+	@echo "make setup       the environment, Debian packages (as root), links to the profiles"
+	@echo "make lint        ruff, mypy, snakefmt, snakemake --lint"
+	@echo "make lock        resolve the Python dependencies anew and write their locks"
+	@echo "make clean       remove what set-up made; results stay"
+	@echo 'PARTS="NAME .."  only these directories of envs/ (docs/install.md)'
+
+setup:
+	@$(SETUP) $(PARTS_OPTION)
+
+demo: setup
+	@$(IN_ENVIRONMENT) snakemake --profile profiles/local demo report
+	@echo "report: $(CURDIR)/results/report.html"
+
+test: lint
+	@$(IN_ENVIRONMENT) python -m pytest -p no:cacheprovider
+
+test-quick: setup
+	@$(IN_ENVIRONMENT) python -m pytest -q -m "not slow"
+
+lint: setup
+	@$(IN_ENVIRONMENT) ruff check .
+	@$(IN_ENVIRONMENT) ruff format --check .
+	@$(IN_ENVIRONMENT) mypy
+	@$(IN_ENVIRONMENT) snakefmt --check Snakefile rules
+	@$(IN_ENVIRONMENT) snakemake --profile profiles/local --lint
+
+clean:
+	@$(SETUP) clean
+
+lock: setup
+	@$(COMPILE) --upgrade envs/setup/requirements.in --output-file envs/setup/requirements.lock
+	@$(COMPILE) --upgrade envs/burstlab/build.in --output-file envs/burstlab/build.lock
+	@$(COMPILE) --upgrade pyproject.toml --group dev --output-file envs/burstlab/requirements.lock

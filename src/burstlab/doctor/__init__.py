@@ -1,0 +1,1 @@
+"""What this machine can run, what not, why, and how to change that."""

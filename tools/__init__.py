@@ -1,0 +1,1 @@
+"""Set-up of a checkout; standard library only, run by the system's Python."""

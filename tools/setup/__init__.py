@@ -1,0 +1,1 @@
+"""``make setup``: everything the checkout needs, made once and repaired when it has to be."""

@@ -1,0 +1,54 @@
+"""The steps of ``make setup``, in order."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from tools.setup import clean, debian, environment, interpreter, profiles, uvtool
+from tools.setup.failure import InTheWay, SetupError
+from tools.setup.once import only_one
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(argv: list[str]) -> int:
+    """Set the checkout up, or with ``clean`` take back what was set up; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="tools.setup")
+    parser.add_argument("action", nargs="?", choices=["setup", "clean"], default="setup")
+    parser.add_argument("--parts", help="directories of envs/ to set up (default: all)")
+    arguments = parser.parse_args(argv)
+    os.umask(0o022)  # jobs of other users read the environment
+    try:
+        with only_one(ROOT / ".tools"):
+            if arguments.action == "clean":
+                clean.clean(ROOT)
+            else:
+                set_up(ROOT, arguments.parts)
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return error.exit_status
+    except OSError as error:  # nowhere to write, no space: the system's own words say which
+        print(f"setup: {error}", file=sys.stderr)
+        return InTheWay.exit_status
+    except KeyboardInterrupt:
+        print("setup: interrupted; make setup goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up(root: Path, parts: str | None) -> None:
+    """Bring everything up to date; what can be done is done before what is missing is told."""
+    wanted = debian.select(root / "envs", parts)
+    missing = debian.missing(wanted)
+    uv = uvtool.find(root)
+    if uv is None and not interpreter.can_install():
+        missing["setup"] = debian.select(root / "envs", "setup")["setup"].packages
+    changed = debian.install(missing, root / ".tools")
+    if changed:
+        missing = {}
+    changed |= environment.bring_up_to_date(root, uv)
+    changed |= profiles.link_all(root)
+    if missing:
+        raise debian.ways_to_get(wanted, missing)
+    print("setup: done" if changed else "setup: nothing to do", flush=True)
