@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
@@ -16,42 +17,48 @@ STATUSES = ("ok", "failed", "skipped")
 NAMES = ("record.json", "failed.json")
 
 
-class Emulation(TypedDict, total=False):
-    emulated: bool | None
+@dataclass(frozen=True)
+class Emulation:
+    emulated: bool | None = None
 
 
-class Dataset(TypedDict, total=False):
-    source: str | None
-    files: int | None
-    bytes: int | None
+@dataclass(frozen=True)
+class Dataset:
+    source: str | None = None
+    files: int | None = None
+    bytes: int | None = None
 
 
-class Cache(TypedDict, total=False):
-    state: str | None
-    method: str | None
+@dataclass(frozen=True)
+class Cache:
+    state: str | None = None
+    method: str | None = None
 
 
-class Provenance(TypedDict, total=False):
-    burstlab: str | None
-    git_sha: str | None
-    git_dirty: bool | None
-    kernel: str | None
-    hostname: str | None
-    cores: int | None
-    memory_bytes: int | None
-    cpu_model: str | None
-    load_before: float | None
-    load_after: float | None
+@dataclass(frozen=True)
+class Provenance:
+    allocation: str | None = None
+    burstlab: str | None = None
+    git_sha: str | None = None
+    git_dirty: bool | None = None
+    kernel: str | None = None
+    hostname: str | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    cpu_model: str | None = None
+    load_before: float | None = None
+    load_after: float | None = None
 
 
-class Facts(TypedDict, total=False):
+@dataclass(frozen=True)
+class Facts:
     """Those parts of a record's free descriptions which become columns."""
 
-    storage: Emulation
-    pfs: Emulation
-    dataset: Dataset
-    cache: Cache
-    provenance: Provenance
+    storage: Emulation = Emulation()
+    pfs: Emulation = Emulation()
+    dataset: Dataset = Dataset()
+    cache: Cache = Cache()
+    provenance: Provenance = Provenance()
 
 
 RECORD = TypeAdapter(Record)
@@ -133,24 +140,30 @@ def _cell(path: str, record: Record) -> dict[str, Any]:
             for name in ("experiment", "scale", "workload", "storage", "staging", "dataset")
         },
         "nodes": cell.nodes,
-        "parameters": _pairs(cell.parameters, "=", ",") or "default",
+        "parameters": _slug(cell.parameters),
         "repeat": cell.repeat,
         "storage_emulated": record.storage.get("emulated"),
         "pfs_emulated": record.pfs.get("emulated"),
+        "pfs": _told(record.pfs),
         "dataset_source": dataset.get("source"),
         "dataset_files": dataset.get("files"),
         "dataset_bytes": dataset.get("bytes"),
         "cache_state": record.cache.get("state"),
         "cache_method": record.cache.get("method"),
         "hosts": list(record.hosts),
-        **{name: made.get(name) for name in Provenance.__annotations__},
-        "workload_facts": [f"{name}: {value}" for name, value in record.workload_facts.items()],
+        **{name: made.get(name) for name in (f.name for f in fields(Provenance))},
+        "workload_facts": _told(record.workload_facts),
         "issues": list(record.issues),
     }
 
 
-def _pairs(mapping: Mapping[str, Any], between: str, separator: str) -> str:
-    return separator.join(f"{key}{between}{value}" for key, value in sorted(mapping.items()))
+def _slug(parameters: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(parameters.items())) or "default"
+
+
+def _told(description: Mapping[str, Any]) -> list[str]:
+    """Facts in words; ``emulated`` has a column of its own."""
+    return [f"{name} {value}" for name, value in description.items() if name != "emulated"]
 
 
 def _rows(schema: pl.Schema, parts: Iterator[tuple[str, Any]]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999

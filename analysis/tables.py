@@ -4,75 +4,76 @@ A row is tied to its cell by ``record``, the path of the cell's record file. The
 described in docs/records.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
 import polars as pl
 
+TEXTS = pl.List(pl.String())
 CELLS = pl.Schema(
     {
-        "record": pl.String,
-        "cell": pl.String,
-        "status": pl.String,
-        "reason": pl.String,
-        "exit_status": pl.Int64,
-        "experiment": pl.String,
-        "scale": pl.String,
-        "workload": pl.String,
-        "storage": pl.String,
-        "staging": pl.String,
-        "dataset": pl.String,
-        "nodes": pl.Int64,
-        "parameters": pl.String,
-        "repeat": pl.Int64,
-        "started": pl.String,
-        "storage_emulated": pl.Boolean,
-        "pfs_emulated": pl.Boolean,
-        "dataset_source": pl.String,
-        "dataset_files": pl.Int64,
-        "dataset_bytes": pl.Int64,
-        "cache_state": pl.String,
-        "cache_method": pl.String,
-        "hosts": pl.List(pl.String),
-        "hostname": pl.String,
-        "cores": pl.Int64,
-        "memory_bytes": pl.Int64,
-        "cpu_model": pl.String,
-        "kernel": pl.String,
-        "load_before": pl.Float64,
-        "load_after": pl.Float64,
-        "burstlab": pl.String,
-        "git_sha": pl.String,
-        "git_dirty": pl.Boolean,
-        "workload_facts": pl.List(pl.String),
-        "issues": pl.List(pl.String),
+        "record": pl.String(),
+        "cell": pl.String(),
+        "status": pl.String(),
+        "reason": pl.String(),
+        "exit_status": pl.Int64(),
+        "experiment": pl.String(),
+        "scale": pl.String(),
+        "workload": pl.String(),
+        "storage": pl.String(),
+        "staging": pl.String(),
+        "dataset": pl.String(),
+        "nodes": pl.Int64(),
+        "parameters": pl.String(),
+        "repeat": pl.Int64(),
+        "started": pl.String(),
+        "storage_emulated": pl.Boolean(),
+        "pfs_emulated": pl.Boolean(),
+        "pfs": TEXTS,
+        "dataset_source": pl.String(),
+        "dataset_files": pl.Int64(),
+        "dataset_bytes": pl.Int64(),
+        "cache_state": pl.String(),
+        "cache_method": pl.String(),
+        "hosts": TEXTS,
+        "allocation": pl.String(),
+        "hostname": pl.String(),
+        "cores": pl.Int64(),
+        "memory_bytes": pl.Int64(),
+        "cpu_model": pl.String(),
+        "kernel": pl.String(),
+        "load_before": pl.Float64(),
+        "load_after": pl.Float64(),
+        "burstlab": pl.String(),
+        "git_sha": pl.String(),
+        "git_dirty": pl.Boolean(),
+        "workload_facts": TEXTS,
+        "issues": TEXTS,
     }
 )
 SPANS = pl.Schema(
-    {"record": pl.String, "name": pl.String, "start_s": pl.Float64, "elapsed_s": pl.Float64}
+    {"record": pl.String(), "name": pl.String(), "start_s": pl.Float64(), "elapsed_s": pl.Float64()}
 )
 METRICS = pl.Schema(
     {
-        "record": pl.String,
-        "name": pl.String,
-        "value": pl.Float64,
-        "unit": pl.String,
-        "better": pl.String,
+        "record": pl.String(),
+        "name": pl.String(),
+        "value": pl.Float64(),
+        "unit": pl.String(),
+        "better": pl.String(),
     }
 )
 OPERATIONS = pl.Schema(
     {
-        "record": pl.String,
-        "operation": pl.String,
-        "start_s": pl.Float64,
-        "elapsed_s": pl.Float64,
-        "host": pl.String,
-        "status": pl.Int64,
+        "record": pl.String(),
+        "operation": pl.String(),
+        "start_s": pl.Float64(),
+        "elapsed_s": pl.Float64(),
+        "host": pl.String(),
+        "status": pl.Int64(),
     }
 )
-SCHEMAS = {"cells": CELLS, "spans": SPANS, "metrics": METRICS, "operations": OPERATIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,10 @@ class Tables:
         return self.where(pl.col("status") == "ok")
 
     def _with_cells(self, cells: pl.DataFrame) -> Self:
-        keep: Callable[[pl.DataFrame], pl.DataFrame] = lambda table: table.join(  # noqa: E731
-            cells.select("record"), on="record", how="semi", maintain_order="left"
-        )
-        return type(self)(cells, keep(self.spans), keep(self.metrics), keep(self.operations))
+        def kept(table: pl.DataFrame) -> pl.DataFrame:
+            return table.join(cells, on="record", how="semi", maintain_order="left")
+
+        return type(self)(cells, kept(self.spans), kept(self.metrics), kept(self.operations))
 
     def write(self, directory: Path) -> None:
         """One Parquet file per table."""

@@ -1,0 +1,1 @@
+"""Records into tables, statistics and the figures of the papers (docs/figures.md)."""
