@@ -1,0 +1,102 @@
+"""What a lab consists of: its machines, their names, addresses and directories."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from burstlab.errors import ConfigurationError
+
+HEAD = "head"
+NODE_LOCAL = "/local"
+PFS = "/pfs"
+SCHEDULERS = ("slurm", "gridengine")
+DEFAULT_DIRECTORY = Path("/var/tmp/burstlab-lab")
+
+# The site has a network of its own without a way out, so every lab can use the same addresses.
+PREFIX = "10.77.0"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab. ``directory`` holds everything of it, and is absolute."""
+
+    directory: Path
+    nodes: int = 4
+    cores: int = 2
+    memory_mb: int = 4000
+    scheduler: str = "slurm"
+    accounting: bool = False
+    shape_mbit: int = 0  # of each machine's link, each way; 0: not shaped
+    user: str = "lab"  # the ordinary user whose jobs run; "lab" is made if there is none
+    carry: tuple[str, ...] = ()  # directories of the host that machines must see, even in /tmp
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nodes <= 99:
+            raise ConfigurationError(f"--nodes {self.nodes}: a lab has 1 to 99 nodes")
+        if self.scheduler not in SCHEDULERS:
+            raise ConfigurationError(
+                f"--scheduler {self.scheduler}: there are {', '.join(SCHEDULERS)}"
+            )
+        if self.accounting and self.scheduler != "slurm":
+            raise ConfigurationError("--accounting: only Slurm has slurmdbd")
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """node01, node02, ..."""
+        return tuple(f"node{number:02}" for number in range(1, self.nodes + 1))
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The head and all nodes."""
+        return (HEAD, *self.node_names)
+
+    def address(self, machine: str) -> str:
+        """IPv4 address: the head has .1, node01 .11."""
+        last = 1 if machine == HEAD else 10 + int(machine.removeprefix("node"))
+        return f"{PREFIX}.{last}"
+
+    def require(self, machine: str) -> str:
+        """The name of one of the machines. Raises ConfigurationError for any other name."""
+        if machine not in self.machines:
+            raise ConfigurationError(
+                f"no machine {machine!r} in this lab: it has {', '.join(self.machines)}"
+            )
+        return machine
+
+    @property
+    def etc(self) -> Path:
+        """Files that take the place of the host's below /etc."""
+        return self.directory / "etc"
+
+    @property
+    def log(self) -> Path:
+        """/var/log of all machines."""
+        return self.directory / "log"
+
+    @property
+    def home(self) -> Path:
+        """Home of the user ``lab``; the same path on every machine."""
+        return self.directory / "home"
+
+    @property
+    def pfs_backing(self) -> Path:
+        """What the emulated parallel file system stores its files in."""
+        return self.directory / "pfs"
+
+    def own(self, machine: str) -> Path:
+        """What one machine has for itself: local, tmp, spool."""
+        return self.directory / "machines" / machine
+
+    def save(self) -> None:
+        """Write ``lab.json`` for the programs inside."""
+        text = json.dumps({**asdict(self), "directory": str(self.directory)}, indent=1)
+        (self.directory / "lab.json").write_text(text + "\n")
+
+    @classmethod
+    def load(cls, directory: Path) -> "Lab":
+        """The lab in ``directory``. Raises ConfigurationError when there is none."""
+        try:
+            values = json.loads((directory / "lab.json").read_text())
+        except FileNotFoundError:
+            raise ConfigurationError(f"no lab in {directory}: `lab up` makes one") from None
+        return cls(**{**values, "directory": directory, "carry": tuple(values["carry"])})
