@@ -125,7 +125,7 @@ class Cell:
         self.facts["storage"] |= dict(self.storage.describe())
         self.facts["pfs"] = dict(self.pfs.describe())
         work, data = self.storage.mount / "work", self._data_directory()
-        self._apart(work.mkdir, 0o700)
+        work.mkdir(0o700)
         if request.staging == "eager":
             with self.timeline.span("stage_in"):
                 self._stage_in(data)
@@ -325,7 +325,8 @@ class Cell:
         if not hasattr(self, "lease"):
             return
         with self.timeline.span("teardown"):
-            self.lease.end_workload()
+            if self.lease.children:  # daemons that the workload may still be using
+                self.lease.end_workload()
             if hasattr(self, "storage"):
                 for stop in (self.storage.stop, self.nodes.close, self.pfs.stop):
                     self._stop(stop)

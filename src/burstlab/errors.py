@@ -39,8 +39,11 @@ class NodeError(BurstlabError):
     exit_status = 122
 
     def __init__(self, host: str, message: str) -> None:
-        super().__init__(f"{host}: {message}")
+        super().__init__(host, message)
         self.host = host
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.args[1]}"
 
 
 class CheckError(BurstlabError):

@@ -106,7 +106,8 @@ def members(
             line = _stat(int(entry))
             after = line[line.rindex(")") + 2 :].split(" ", 4)
             session = int(after[3])
-            if after[0] in "ZX" or session in but_not:
+            kernel_thread = after[1] == "2"
+            if after[0] in "ZX" or kernel_thread or session in but_not:
                 continue
             if session in sessions or _carries(entry, needle) or _works_in(entry, below):
                 yield Identity.from_stat(line)

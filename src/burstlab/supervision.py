@@ -6,7 +6,7 @@ be given up and killed.
 """
 
 import os
-import pickle
+import marshal
 import select
 import signal
 import subprocess
@@ -18,6 +18,7 @@ from burstlab.errors import BurstlabError, StorageError
 from burstlab.lease import WORKLOAD, Lease
 
 INTERVAL_S = 2.0  # between two questions to the storage
+_RESULT = b"="  # a reply that begins so is a result, by marshal: no import, plain values
 
 
 def ended_how(status: int) -> str:
@@ -51,7 +52,8 @@ class Supervisor:
             os.close(descriptor)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(*arguments)`` in a forked child; its result, or its exception, comes back.
+        """``function(*arguments)`` in a forked child; its result (plain values), or its
+        exception, comes back.
 
         Raises StorageError as soon as the storage is not healthy.
         """
@@ -71,25 +73,31 @@ class Supervisor:
         if not reply:
             how = ended_how(os.waitstatus_to_exitcode(status))
             raise BurstlabError(f"the child that did {function.__qualname__} died ({how})")
-        succeeded, value = pickle.loads(reply)
-        if not succeeded:
-            raise value
-        return value
+        if reply[:1] == _RESULT:
+            return marshal.loads(reply[1:])
+        import pickle
+
+        raise pickle.loads(reply)
 
     def _serve(self, writer: int, function: Callable[..., Any], arguments: Any) -> None:
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
+        failure: Exception
         try:
             self._lease.adopt()
-            reply = (True, function(*arguments))
+            reply = _RESULT + marshal.dumps(function(*arguments))
         except (BurstlabError, OSError) as error:
-            reply = (False, error)
+            failure, reply = error, b""
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)
-            reply = (False, BurstlabError(f"{function.__qualname__}: {error!r}"))
+            failure, reply = BurstlabError(f"{function.__qualname__}: {error!r}"), b""
+        if not reply:
+            import pickle
+
+            reply = pickle.dumps(failure)
         with open(writer, "wb") as pipe:
-            pipe.write(pickle.dumps(reply))
+            pipe.write(reply)
         os._exit(0)
 
     def _read(self, reader: int) -> bytes:

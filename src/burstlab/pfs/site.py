@@ -4,16 +4,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
 from burstlab.errors import StorageError
 from burstlab.lease import Lease
 from burstlab.mounts import mount_of, mounted_at
+from burstlab.pfs.emulation import SOURCE, Emulation
 from burstlab.supervision import Supervisor, ended_how
-
-EMULATED_SOURCE = "burstlab-pfs"  # the device name that the emulator's mounts show
 
 
 class ParallelFileSystem(Protocol):
@@ -62,28 +61,11 @@ class MountedPfs:
         """See ParallelFileSystem."""
         mount = mount_of(self._directory)
         return {
-            "emulated": mount.source == EMULATED_SOURCE,
+            "emulated": mount.source == SOURCE,
             "type": mount.type,
             "source": mount.source,
             "mount_options": mount.options,
         }
-
-
-@dataclass(frozen=True)
-class Emulation:
-    """Costs of the emulated parallel file system, shared by all its clients."""
-
-    metadata_latency_ms: float = 1.0
-    io_latency_ms: float = 0.5
-    bandwidth_mb_s: float = 200.0
-    metadata_rate: float = 0.0  # operations per second; 0: no limit
-
-    def arguments(self) -> list[str]:
-        """As flags of ``python -m burstlab.pfs``."""
-        pairs = asdict(self).items()
-        return [
-            part for key, value in pairs for part in (f"--{key.replace('_', '-')}", f"{value:g}")
-        ]
 
 
 class EmulatedPfs:
@@ -116,7 +98,7 @@ class EmulatedPfs:
             if child.poll() is not None or time.monotonic() > deadline:
                 raise StorageError(f"the emulated pfs did not start: {self._why(child.poll())}")
             time.sleep(0.005)
-        if mounted_at(self._mount).source != EMULATED_SOURCE:  # type: ignore[union-attr]
+        if mounted_at(self._mount).source != SOURCE:  # type: ignore[union-attr]
             raise StorageError(f"{self._mount} is not the emulated pfs")
 
     def seen(self, path: Path) -> Path:
