@@ -72,7 +72,7 @@ def _list(_: argparse.Namespace) -> list[Path]:
 
 
 def _draw(parsed: argparse.Namespace) -> list[Path]:
-    from burstlab.config import load_experiment
+    from burstlab.config.experiment import load_experiment
 
     experiment = load_experiment(parsed.experiment)
     tables = records.load([parsed.results / parsed.experiment / parsed.scale])

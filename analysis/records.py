@@ -178,8 +178,12 @@ def _operations(record: str, name: str) -> pl.DataFrame:
     wanted = {column: kind for column, kind in OPERATIONS.items() if column != "record"}
     try:
         table = pl.read_csv(path, schema_overrides=wanted)
-        return table.select(pl.lit(record).alias("record"), *wanted)
+        table = table.select(pl.lit(record).alias("record"), *wanted)
     except FileNotFoundError as error:
         raise RecordError(f"{record}: operations: there is no {path}") from error
     except pl.exceptions.PolarsError as error:
         raise RecordError(f"{path}: {str(error).splitlines()[0]}") from error
+    for column in wanted:
+        if table[column].has_nulls():
+            raise RecordError(f"{path}: {column}: a row has none")
+    return table

@@ -36,7 +36,7 @@ class Median:
     @classmethod
     def of(cls, values: Iterable[float]) -> Self:
         """Raises ValueError for an empty sample or one with a value that is no finite number."""
-        sample = np.asarray(list(values), dtype=float)
+        sample = np.sort(np.asarray(list(values), dtype=float))  # the order must not matter
         if sample.size == 0 or not np.isfinite(sample).all():
             raise ValueError(f"a median needs finite numbers, not {sample.tolist()}")
         middle = float(np.median(sample))
@@ -86,8 +86,8 @@ def log_bin(duration_s: float) -> int:
     """Number k of the 1/8-decade bin which holds a duration of 0 s or more."""
     value = max(duration_s, SHORTEST_S)
     k = math.floor(math.log10(value) * BINS_PER_DECADE)
-    # rounding of log10 may put an edge itself into the bin below it
-    return k + 1 if value >= log_edge_s(k + 1) else k
+    # rounding of log10 may put a value at an edge on the wrong side of it
+    return k - (value < log_edge_s(k)) + (value >= log_edge_s(k + 1))
 
 
 def log_edge_s(k: int) -> float:
