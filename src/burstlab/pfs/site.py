@@ -90,7 +90,7 @@ class EmulatedPfs:
         self._lease.mount(self._mount)
         exports = [f"{name}={path}" for name, path in self._exports.items()]
         flags = [part for export in exports for part in ("--export", export)]
-        command = [sys.executable, "-m", "burstlab.pfs", self._mount, *flags]
+        command = [sys.executable, "-m", "burstlab.pfs", str(self._mount), *flags]
         with self._log.open("wb") as log:
             child = self._lease.spawn([*command, *self._emulation.arguments()], "emulated pfs", log)
         deadline = time.monotonic() + 20
