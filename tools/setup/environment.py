@@ -78,7 +78,12 @@ def _works(venv: Path, root: Path) -> bool:
 def _build(root: Path, uv: Path, python: Python, *, anew: bool) -> None:
     log, venv = root / ".tools" / "setup.log", root / ".venv"
     locks = root / "envs" / "burstlab"
-    chosen = ["--python", venv / "bin" / "python", "--build-constraints", locks / "build.lock"]
+    chosen: list[str | Path] = [
+        "--python",
+        venv / "bin" / "python",
+        "--build-constraints",
+        locks / "build.lock",
+    ]
     variables = {"UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", **_cache(root)}
     steps: list[list[str | Path]] = [
         [uv, "pip", "sync", *chosen, "--require-hashes", locks / "requirements.lock"],

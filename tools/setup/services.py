@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Asked by every package before it starts a daemon; invoke-rc.d(8), /usr/share/doc/init-system-helpers
+# Every package asks it before a daemon is started: invoke-rc.d(8).
 POLICY = Path("/usr/sbin/policy-rc.d")
 MARK = "# burstlab's make setup, process "
 

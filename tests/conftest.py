@@ -1,0 +1,77 @@
+"""For all tests: what they need, private directories, and that they leave nothing behind."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import leaks
+from tests.requirements import Requirements
+
+_PREFIX = "bt-"  # short: sockets live below it, and their names have 107 bytes
+_private = pytest.StashKey[Path]()
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Scratch and leases of this run are nobody else's."""
+    config.pluginmanager.register(Requirements(), "requirements")
+    _sweep_dead_runs(Path(tempfile.gettempdir()))
+    private = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    private.chmod(0o711)  # jobs of other users pass through
+    (private / "state").mkdir(mode=0o700)
+    config.stash[_private] = private
+    os.environ["BURSTLAB_STATE"] = str(private / "state")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(private)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Take the directory away, but keep what failed tests wrote until the next run."""
+    private = config.stash[_private]
+    tempfile.tempdir = None
+    if not config.stash.get(_failed, False):
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.stash[_failed] = exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.line(f"files of this run, until the next one: {config.stash[_private]}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def module_leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the last test of a module whose fixtures left something."""
+    yield from _leaves_nothing(request, leaks.Place(request.config.stash[_private]))
+
+
+@pytest.fixture(autouse=True)
+def test_leaves_nothing(
+    request: pytest.FixtureRequest, module_leaves_nothing: None
+) -> Iterator[None]:
+    """Fails a test that left something, by its name."""
+    own = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield from _leaves_nothing(request, leaks.Place(request.config.stash[_private], own))
+
+
+def _leaves_nothing(request: pytest.FixtureRequest, place: leaks.Place) -> Iterator[None]:
+    known = leaks.pids()
+    before = leaks.look(place, known)
+    yield
+    if left := leaks.leaked(before, place, known):
+        pytest.fail(f"{request.node.nodeid} left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+def _sweep_dead_runs(directory: Path) -> None:
+    for path in directory.glob(f"{_PREFIX}*-*"):
+        owner = path.name.removeprefix(_PREFIX).split("-")[0]
+        if path.stat().st_uid == os.getuid() and not Path("/proc", owner).exists():
+            shutil.rmtree(path, ignore_errors=True)
