@@ -91,7 +91,16 @@ def _build(root: Path, uv: Path, python: Python, *, anew: bool) -> None:
     ]
     if anew:
         print("setup: making .venv", flush=True)
-        make = [uv, "venv", "--clear", "--prompt", "burstlab", "--python", python.path, venv]
+        make: list[str | Path] = [
+            uv,
+            "venv",
+            "--clear",
+            "--prompt",
+            "burstlab",
+            "--python",
+            python.path,
+            venv,
+        ]
         steps.insert(0, make)
     for step in steps:
         done, output = run(step, log, variables)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from burstlab.doctor.environments import Environment, find_command
+from burstlab.doctor.environments import Environment, find_command, installed_packages
 
 FUSE_DEVICE = Path("/dev/fuse")
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -115,6 +115,10 @@ def environment_problem(environment: Environment) -> str | None:
     missing = [command.name for command in environment.missing_commands()]
     if missing:
         return f"missing: {' '.join(missing)}"
+    if not environment.commands:
+        installed = installed_packages(list(environment.packages)) or set()
+        absent = [package for package in environment.packages if package not in installed]
+        return f"missing packages: {' '.join(absent)}" if absent else None
     if any(command.name == "fusermount3" for command in environment.commands):
         return fuse()
     return None

@@ -26,10 +26,9 @@ def configuration_directory() -> Path:
 
 
 def profiles(root: Path) -> list[Path]:
-    """The profiles of a checkout."""
-    files = sorted((root / "profiles").glob("*/*.yaml"))
-    names = ("config.yaml", "profile.yaml")
-    return list(dict.fromkeys(file.parent for file in files if file.name in names))
+    """The profiles of a checkout, but for `default`, which Snakemake reads by itself."""
+    directories = sorted(path for path in (root / "profiles").glob("*/") if path.is_dir())
+    return [directory for directory in directories if directory.name != "default"]
 
 
 def state(link: Path, profile: Path) -> State:
