@@ -3,11 +3,12 @@
 Sizes are in inches, so that the height of the page follows from the notes it has to hold.
 """
 
+import functools
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
@@ -98,13 +99,23 @@ def _height(lines: float, size: float) -> float:
     return lines * size * LINE / 72
 
 
+def text_width(text: str, size: float) -> float:
+    """Width of a line of text in inches."""
+    font = FontProperties(size=size)
+    width = _renderer().get_text_width_height_descent(text, font, False)[0]  # type: ignore[no-untyped-call]
+    return float(width / DPI)
+
+
+@functools.cache
+def _renderer() -> RendererAgg:
+    return RendererAgg(1, 1, DPI)  # type: ignore[no-untyped-call]
+
+
 def _wrap(text: str, size: float, width: float) -> list[str]:
     """Lines no wider than ``width`` inches; a word that is longer gets a line of its own."""
-    renderer = FigureCanvasAgg(Figure(dpi=DPI)).get_renderer()  # type: ignore[no-untyped-call]
-    font = FontProperties(size=size)
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        fits = renderer.get_text_width_height_descent(longer, font, False)[0] <= width * DPI
-        lines[-1:] = [longer] if fits or not lines else [lines[-1], word]
+        fits = not lines or text_width(longer, size) <= width
+        lines[-1:] = [longer] if fits else [lines[-1], word]
     return lines

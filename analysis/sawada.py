@@ -72,7 +72,9 @@ def _compared(montage: Tables) -> tuple[Tables, Tables]:
 
     Where they have none in common, each at its own largest node count. An empty one: no run.
     """
-    timed = montage.ok().where(pl.col("record").is_in(montage.operations["record"].unique()))
+    timed = montage.ok().where(
+        pl.col("record").is_in(montage.operations["record"].unique().to_list())
+    )
     both = [
         timed.where(pl.col("storage").is_in(storages))
         for storages in (BURST_BUFFERS, PARALLEL_FILE_SYSTEMS)

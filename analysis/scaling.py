@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from analysis.page import GREY, NOTE_PT, TEXT_PT, Page
+from analysis.page import GREY, NOTE_PT, TEXT_PT, Page, text_width
 from analysis.registry import Drawing
 from analysis.series import labelled, look, medians
 from analysis.words import Note, absent, conditions, interval, issues, seconds
@@ -31,16 +31,17 @@ def against_nodes(
     rows = cells["series"].unique(maintain_order=True).to_list()
     nodes = sorted(cells["nodes"].unique())
     looks = dict(cells.select("series", "storage").iter_rows())
-    width = LEFT + RIGHT + max(5.3, COLUMN * len(nodes))
+    right = max(RIGHT, *(text_width(series, TEXT_PT) + 0.9 for series in rows))
+    across = max(5.3, COLUMN * len(nodes))
     page = Page(
         title,
         "Median of the runs at each number of nodes; lower is better.",
         [*absent(cells), *issues(cells), *conditions(cells), *notes],
-        width=width,
+        width=LEFT + across + right,
         body_height=0.2 + PLOT + 0.85 + ROW * len(rows),
     )
     bottom = 0.85 + ROW * len(rows)
-    axes = page.axes(LEFT, bottom, width - LEFT - RIGHT, PLOT)
+    axes = page.axes(LEFT, bottom, across, PLOT)
     for i, series in enumerate(rows):
         shift = (i - (len(rows) - 1) / 2) * DODGE
         _line(
@@ -50,7 +51,7 @@ def against_nodes(
             looks[series],
             shift,
         )
-    _scales(axes, nodes, measure)
+    _scales(axes, nodes, measure, empty=points.is_empty())
     _key(axes, rows, looks, bool((points["n_with_issues"] > 0).any()))
     _numbers(axes, cells, points, rows, looks)
     return Drawing(page.figure, _data(cells, runs, points))
@@ -70,7 +71,7 @@ def _line(axes: Axes, points: pl.DataFrame, runs: pl.DataFrame, storage: str, sh
         axes.plot(at, row["median"], marker, ms=7, mew=1.8, mec=colour, mfc=face, zorder=4)
 
 
-def _scales(axes: Axes, nodes: list[int], measure: str) -> None:
+def _scales(axes: Axes, nodes: list[int], measure: str, *, empty: bool) -> None:
     doublings = [math.log2(n) for n in nodes]
     axes.set_xlim(min(doublings, default=0) - 0.5, max(doublings, default=0) + 0.5)
     axes.set_xticks(doublings, [str(n) for n in nodes])
@@ -78,8 +79,8 @@ def _scales(axes: Axes, nodes: list[int], measure: str) -> None:
     axes.set_xlabel("nodes", labelpad=4)
     axes.set_ylabel(measure)
     axes.grid(axis="x", visible=False)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.08 if axes.lines else 1)
-    if not axes.lines:
+    axes.set_ylim(0, 1 if empty else axes.get_ylim()[1] * 1.08)
+    if empty:
         axes.set_yticks([])
         axes.text(0.5, 0.5, "no run came to a good end", ha="center", transform=axes.transAxes)
 

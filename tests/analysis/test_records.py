@@ -126,9 +126,7 @@ def test_lost_operations_are_named(make: Make, tmp_path: Path) -> None:
         ("", "empty"),
     ],
 )
-def test_wrong_operations_are_named(
-    make: Make, tmp_path: Path, content: str, told: str
-) -> None:
+def test_wrong_operations_are_named(make: Make, tmp_path: Path, content: str, told: str) -> None:
     operations = make().with_name("operations.csv")
     operations.write_text(content)
     with pytest.raises(RecordError) as raised:
