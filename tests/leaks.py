@@ -102,7 +102,7 @@ def _is_ours(proc: Path, below: str) -> bool:
     environment = (proc / "environ").read_bytes()
     if below.encode() in environment + (proc / "cmdline").read_bytes():
         return True
-    if b"BURSTLAB_CELL=" in environment and b"BURSTLAB_STATE=" not in environment:
+    if ALONE and b"BURSTLAB_CELL=" in environment and b"BURSTLAB_STATE=" not in environment:
         return True
     if any(f"{(proc / link).readlink()}/".startswith(below) for link in ("cwd", "exe")):
         return True
