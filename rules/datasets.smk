@@ -1,0 +1,15 @@
+# Data sets of config/datasets.yaml, each known by its manifest.
+
+
+rule dataset:
+    output:
+        manifest="results/datasets/{dataset}/manifest.json",
+    log:
+        "results/datasets/{dataset}/make.log",
+    localrule: True
+    conda:
+        "../envs/montage/conda.yaml"
+    params:
+        definition=campaign.definition,
+    shell:
+        "burstlab dataset make {wildcards.dataset} --output {output.manifest} > {log} 2>&1"

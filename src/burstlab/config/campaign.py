@@ -1,0 +1,204 @@
+"""All experiments of a checkout on one site: what the Snakemake rules ask for, answered."""
+
+import inspect
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from burstlab.config.catalog import survey
+from burstlab.config.experiment import EXPERIMENTS, PlannedCell, load_experiment
+from burstlab.config.load import allowed
+from burstlab.config.site import SITES, load_site
+from burstlab.dataset import make
+from burstlab.dataset.model import DATASETS, load_datasets
+from burstlab.errors import ConfigurationError
+
+SETTINGS = ("site", "scale")
+
+
+class Wildcards(Protocol):
+    """Of a rule that makes records."""
+
+    cell: str
+
+
+class DatasetWildcards(Protocol):
+    """Of the rule that makes data sets."""
+
+    dataset: str
+
+
+class Campaign:
+    """Attributes that are functions of ``wildcards`` go into the rules as they are."""
+
+    def __init__(self, root: Path, settings: Mapping[str, Any]) -> None:
+        """Read everything under ``root``/config; ``settings`` is Snakemake's ``config``.
+
+        Raises ConfigurationError for whatever is wrong with any of it.
+        """
+        for key in settings:
+            if key not in SETTINGS:
+                raise ConfigurationError(f"--config {key}=: unknown key{allowed(key, SETTINGS)}")
+        if "site" not in settings:
+            sites = ", ".join(sorted(path.stem for path in (root / SITES).glob("*.yaml")))
+            raise ConfigurationError(f"no site: give --profile NAME or --config site= ({sites})")
+        self.site_name = str(settings["site"])
+        self.site = load_site(self.site_name, root)
+        self._datasets = load_datasets(root / DATASETS)
+        catalog = survey(root)
+        names = sorted(path.stem for path in (root / EXPERIMENTS).glob("*.yaml"))
+        self.experiments = {name: load_experiment(name, root, catalog) for name in names}
+        self.scale = str(settings.get("scale", self.site.default_scale))
+        self._check_scale("scale" in settings)
+        self._demo = [name for name, one in self.experiments.items() if one.part_of_demo]
+        self._cells = {
+            cell.name: cell
+            for name, experiment in self.experiments.items()
+            for scale in experiment.scales
+            for cell in experiment.cells(name, scale)
+        }
+        self._site_flags = {
+            name: shlex.join(self.site.run_arguments(name)) for name in catalog.storages
+        }
+        # environments that every site can check and make: what they hold, and where conda finds it
+        self.environments = [
+            path.parent.name
+            for path in sorted((root / "envs").glob("*/commands.txt"))
+            if path.with_name("conda.yaml").exists()
+        ]
+        self._wanted: set[str] = set()  # data sets that some job of this run reads
+        self.dataset = _answering(self._dataset)
+        self.run = _answering(self._run)
+        self.conditions = _answering(self._conditions)
+        self.definition = _answering(self._definition)
+        self.nodes = _answering(self._nodes)
+        self.runtime = _answering(self._runtime)
+
+    # --- targets ---
+
+    def targets(self, experiment: str, scale: str | None = None) -> list[str]:
+        """Records and figures of an experiment at ``scale`` (default: the one asked for)."""
+        scale = scale or self.scale
+        return [*self.records(experiment, scale), *self.figures(experiment, scale)]
+
+    def demo(self) -> list[str]:
+        """Records and figures of all that belongs to the demo."""
+        return [path for name in self._demo for path in self.targets(name, "demo")]
+
+    def figures_of_demo(self) -> list[str]:
+        """What the report shows."""
+        return [path for name in self._demo for path in self.figures(name, "demo")]
+
+    def records(self, experiment: str, scale: str) -> list[str]:
+        """Paths of all records of an experiment at one scale."""
+        chosen = self.experiments[experiment]
+        if scale not in chosen.scales:
+            return []
+        return [f"results/{cell.name}/record.json" for cell in chosen.cells(experiment, scale)]
+
+    def figures(self, experiment: str, scale: str) -> list[str]:
+        """Paths of the drawings of an experiment at one scale, and of its table of phases."""
+        chosen = self.experiments[experiment]
+        if scale not in chosen.scales:
+            return []
+        names = ["phases.html", *(f"{name}.svg" for name in chosen.figures)]
+        return [f"results/figures/{experiment}/{scale}/{name}" for name in names]
+
+    def check_targets(self, rules: Iterable[str]) -> None:
+        """Raises ConfigurationError when an experiment can't be a target beside ``rules``."""
+        for name in sorted(set(rules) & set(self.experiments)):
+            raise ConfigurationError(
+                f"{EXPERIMENTS}/{name}.yaml: a rule has that name: choose another"
+            )
+
+    # --- parts of rules ---
+
+    @staticmethod
+    def record(workload: str) -> str:
+        """Pattern of the records of a workload; its wildcard is the cell's name."""
+        return f"results/{{cell,[^/]+/[^/]+/{workload}/.+}}/record.json"
+
+    def modules(self, environment: str) -> list[str]:
+        """Environment modules that the site has for an environment of envs/."""
+        return self.site.modules.get(environment, [])
+
+    def _dataset(self, wildcards: Wildcards) -> str | list[str]:
+        """The manifest that a cell reads its data by; none where it needs no data."""
+        dataset = self._cell(wildcards).block.dataset
+        if dataset is None:
+            return []
+        self._wanted.add(dataset)
+        return str(make.manifest_path(dataset))
+
+    def _run(self, wildcards: Wildcards, output: object) -> str:
+        """Flags for ``burstlab run``, quoted.
+
+        Snakemake does not compare parameters that depend on ``output`` with those of an earlier
+        run: time limits and directories may change without making a record outdated.
+        """
+        cell = self._cell(wildcards)
+        return f"{self._site_flags[cell.storage]} {shlex.join(cell.run_arguments())}"
+
+    def _conditions(self, wildcards: Wildcards) -> str:
+        """What the numbers depend on beyond the path; when it changes, the cell runs again."""
+        cell = self._cell(wildcards)
+        return f"site={self.site_name} {cell.conditions()} {self.site.conditions(cell.storage)}"
+
+    def _definition(self, wildcards: DatasetWildcards) -> str:
+        """What a data set is made from; when it changes, the data set is made again."""
+        return make.conditions(self._datasets[wildcards.dataset])
+
+    def _nodes(self, wildcards: Wildcards) -> int:
+        return self._cell(wildcards).nodes
+
+    def _runtime(self, wildcards: Wildcards) -> int:
+        return self._cell(wildcards).block.runtime_min
+
+    def _cell(self, wildcards: Wildcards) -> PlannedCell:
+        try:
+            return self._cells[wildcards.cell]
+        except KeyError:
+            experiment = wildcards.cell.split("/")[0]
+            raise ConfigurationError(
+                f"{EXPERIMENTS}/{experiment}.yaml has no cell {wildcards.cell!r}"
+            ) from None
+
+    # --- before the first job ---
+
+    def refuse_to_start(self, *, local: bool) -> str | None:
+        """Why no job may be started, if there is a reason; ``local``: jobs would run right here."""
+        if local and self.site.scheduler != "none":
+            return (
+                f"site {self.site_name}: the profile has no executor, so jobs would run on this "
+                f"login node and not through {self.site.scheduler}"
+            )
+        return next(self._damaged(), None)
+
+    def _damaged(self) -> Iterator[str]:
+        """The data sets of this run that are not what their manifest says."""
+        from burstlab.dataset.manifest import read_manifest, verify
+
+        for dataset in sorted(self._wanted):
+            path = make.manifest_path(dataset)
+            if path.exists():
+                yield from (f"{path}: {problem}" for problem in verify(read_manifest(path)))
+
+    def _check_scale(self, asked_for: bool) -> None:
+        scales = sorted({scale for one in self.experiments.values() for scale in one.scales})
+        if asked_for and self.scale not in scales:
+            raise ConfigurationError(
+                f"--config scale={self.scale}: there is no such scale{allowed(self.scale, scales)}"
+            )
+
+
+def _answering(method: Callable[..., Any]) -> partial[Any]:
+    """``method`` with its signature at hand.
+
+    Snakemake asks for the signature of every function of a rule several times per job, and
+    computing it took a tenth of a dry run of 10,000 cells.
+    """
+    function = partial(method)
+    function.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    return function
