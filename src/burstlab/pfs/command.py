@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     exports = [Export.parse(text) for text in arguments.export]
     mountpoint = _usable(arguments.mountpoint, exports)
     system = EmulatedFileSystem(Exports(exports), Costs(emulation))
-    _check_fuse()
+    check_fuse()
     os.umask(0)
     _allow_many_open_files()
     sleep_exactly()
@@ -91,7 +91,8 @@ def _usable(given: Path, exports: list[Export]) -> Path:
     return mountpoint
 
 
-def _check_fuse() -> None:
+def check_fuse() -> None:
+    """Raises BurstlabError or ConfigurationError where FUSE, or libfuse 3, can't be used."""
     try:
         os.close(os.open(DEVICE, os.O_RDWR))
     except OSError as error:
@@ -137,5 +138,7 @@ def _say(mountpoint: Path, emulation: Emulation, exports: list[Export]) -> None:
         print(f"{SOURCE}: {mountpoint / export.name} shows {export.path}{access}")
     for name, text in _COSTS.items():
         print(f"{SOURCE}: {getattr(emulation, name):g} {text}")
+    if not libfuse.looks_up_in_parallel():
+        print(f"{SOURCE}: libfuse before 3.17: names of one directory are looked up one at a time")
     print(f"{SOURCE}: stop with Ctrl-C, kill {os.getpid()} or fusermount3 -u {mountpoint}")
     print(f"{SOURCE}: stall, and go on, with kill -USR1 {os.getpid()}", flush=True)

@@ -55,7 +55,7 @@ class Data(Serving):
             self._direct.add(descriptor)
 
     @served
-    def read(self, path: bytes, buffer: Any, size: int, offset: int, open_file: Any) -> int:
+    def read(self, _: None, buffer: Any, size: int, offset: int, open_file: Any) -> int:
         """pread(2), straight into the answer."""
         began = time.monotonic()
         count = os.preadv(open_file.contents.fh, [_window(buffer, size)], offset)
@@ -63,7 +63,7 @@ class Data(Serving):
         return count
 
     @served
-    def write(self, path: bytes, buffer: Any, size: int, offset: int, open_file: Any) -> int:
+    def write(self, _: None, buffer: Any, size: int, offset: int, open_file: Any) -> int:
         """pwrite(2). The client holds some of it back, unless the file is open with O_DIRECT."""
         began, descriptor = time.monotonic(), open_file.contents.fh
         count = os.pwrite(descriptor, _window(buffer, size), offset)
@@ -75,7 +75,7 @@ class Data(Serving):
         return count
 
     @served
-    def flush(self, path: bytes, open_file: Any) -> None:
+    def flush(self, _: None, open_file: Any) -> None:
         """close(2), of any copy of the descriptor: what was written goes to the servers."""
         descriptor = open_file.contents.fh
         if descriptor in self._stored_at:
@@ -83,7 +83,7 @@ class Data(Serving):
             os.close(os.dup(descriptor))  # tells of a quota, or a server, of the exported system
 
     @served
-    def fsync(self, path: bytes, data_only: int, open_file: Any) -> None:
+    def fsync(self, _: None, data_only: int, open_file: Any) -> None:
         """fsync(2), fdatasync(2)."""
         descriptor = open_file.contents.fh
         (os.fdatasync if data_only else os.fsync)(descriptor)
@@ -94,7 +94,7 @@ class Data(Serving):
         wait_until(self.costs.commit(now, self._stored_at.pop(descriptor, now)))
 
     @served
-    def release(self, path: bytes, open_file: Any) -> None:
+    def release(self, _: None, open_file: Any) -> None:
         """The last close(2)."""
         descriptor = open_file.contents.fh
         self._direct.discard(descriptor)
@@ -110,12 +110,12 @@ class Data(Serving):
             os.truncate(self.writing(path), size)
 
     @metadata
-    def fallocate(self, path: bytes, mode: int, offset: int, size: int, open_file: Any) -> None:
+    def fallocate(self, _: None, mode: int, offset: int, size: int, open_file: Any) -> None:
         """fallocate(2), punching holes included."""
         check(libc.fallocate64(open_file.contents.fh, mode, offset, size))
 
     @metadata
-    def lseek(self, path: bytes, offset: int, whence: int, open_file: Any) -> int:
+    def lseek(self, _: None, offset: int, whence: int, open_file: Any) -> int:
         """lseek(2) with SEEK_DATA and SEEK_HOLE: the kernel does the rest itself."""
         return os.lseek(open_file.contents.fh, offset, whence)
 

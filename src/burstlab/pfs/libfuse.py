@@ -10,7 +10,6 @@ import functools
 import importlib
 import os
 import signal
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from burstlab.errors import BurstlabError, ConfigurationError
 
 SONAMES = ("libfuse3.so.4", "libfuse3.so.3")
 WORKERS = 64  # operations served at once; each waits in one thread
-CAP_READDIRPLUS_AUTO, CAP_HANDLE_KILLPRIV = 1 << 14, 1 << 20  # fuse_common.h
+LOOP_ENDED = 8  # fuse_main_real's result when a signal ends the loop (fuse.h)
+CAP_READDIRPLUS_AUTO, CAP_PARALLEL_DIROPS, CAP_HANDLE_KILLPRIV = 1 << 14, 1 << 18, 1 << 20
 
 
 @functools.cache
@@ -49,11 +49,9 @@ def serve(mountpoint: Path, callbacks: Mapping[str, Callable[..., int]], options
     negative errno. Call from the main thread. Raises BurstlabError when it can't be mounted.
     """
     fuse = bindings()
-    started = threading.Event()
 
     def init(connection: Any, config: Any) -> int:
         configure(connection.contents, config.contents)
-        started.set()
         return 0
 
     table = fuse.fuse_operations()
@@ -64,23 +62,32 @@ def serve(mountpoint: Path, callbacks: Mapping[str, Callable[..., int]], options
     words = ["burstlab-pfs", "-f", "-o", options, os.fspath(mountpoint)]
     arguments = (ctypes.c_char_p * len(words))(*map(os.fsencode, words))
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # libfuse takes only signals nobody has taken
-    fuse.fuse_main_real(len(words), arguments, ctypes.byref(table), ctypes.sizeof(table), None)
-    if not started.is_set():
+    size = ctypes.sizeof(table)
+    result = fuse.fuse_main_real(len(words), arguments, ctypes.byref(table), size, None)
+    if result not in (0, LOOP_ENDED):
         raise BurstlabError(f"{mountpoint}: libfuse could not mount it (its own words are above)")
 
 
 def configure(connection: Any, config: Any) -> None:
     """What the connection to the kernel is to be like (struct fuse_conn_info, fuse_config)."""
+    connection.want |= connection.capable & CAP_PARALLEL_DIROPS
     connection.want &= ~(CAP_HANDLE_KILLPRIV | CAP_READDIRPLUS_AUTO)
     connection.max_background = WORKERS
     connection.congestion_threshold = WORKERS * 3 // 4
     config.use_ino = 1
+    config.nullpath_ok = 1  # operations on open files get no path
 
 
 def caller() -> tuple[int, int]:
     """(uid, gid) of the process whose operation this thread serves."""
     context = bindings()._libfuse.fuse_get_context().contents
     return context.uid, context.gid
+
+
+def looks_up_in_parallel() -> bool:
+    """False for a libfuse that never asks the kernel for it (fixed by its pull request 861)."""
+    fuse = bindings()
+    return (fuse.fuse_version_major, fuse.fuse_version_minor) >= (3, 17)
 
 
 def ending() -> bool:

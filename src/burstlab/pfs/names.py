@@ -32,8 +32,9 @@ class Names(Serving):
 
     def __init__(self, exports: Exports, costs: Costs) -> None:
         super().__init__(exports, costs)
-        self._numbers = itertools.count(1)  # handles of open directories
-        self._listings: dict[int, list[tuple[bytes, bytes]]] = {}  # (name, where it lies)
+        self._numbers = itertools.count(1)
+        self._open: dict[int, bytes] = {}  # directories by handle
+        self._entries: dict[int, list[tuple[bytes, bytes]]] = {}  # of each: (name, where it lies)
 
     @metadata
     def getattr(self, path: bytes, buffer: Any, open_file: Any) -> None:
@@ -51,11 +52,12 @@ class Names(Serving):
     @served
     def opendir(self, path: bytes, open_directory: Any) -> None:
         """opendir(3)."""
-        open_directory.contents.fh = next(self._numbers)
+        open_directory.contents.fh = number = next(self._numbers)
+        self._open[number] = path
 
     @served
     def readdir(
-        self, path: bytes, buffer: Any, add: Any, offset: int, open_directory: Any, flags: int
+        self, _: None, buffer: Any, add: Any, offset: int, open_directory: Any, flags: int
     ) -> None:
         """Entries from number ``offset`` on, with their attributes, until ``buffer`` is full.
 
@@ -63,8 +65,8 @@ class Names(Serving):
         """
         began, number = time.monotonic(), open_directory.contents.fh
         if offset == 0:
-            self._listings[number] = self._entries(path)
-        entries, attributes, place = self._listings[number], libfuse.bindings().c_stat(), offset
+            self._entries[number] = self._list(self._open[number])
+        entries, attributes, place = self._entries[number], libfuse.bindings().c_stat(), offset
         plus = FILL_DIR_PLUS if flags & READDIR_PLUS else 0
         for place in range(offset, len(entries)):
             name, real = entries[place]
@@ -80,16 +82,29 @@ class Names(Serving):
         if batches:
             wait_until(self.costs.metadata(began, batches))
 
-    def _entries(self, path: bytes) -> list[tuple[bytes, bytes]]:
+    def _list(self, path: bytes) -> list[tuple[bytes, bytes]]:
         if path == b"/":
             return self.exports.listing()
         real = self.exports.reading(path)
         return [(name, real + b"/" + name) for name in (b".", b"..", *os.listdir(real))]
 
+    @metadata
+    def fsyncdir(self, _: None, data_only: int, open_directory: Any) -> None:
+        """fsync(2) of a directory."""
+        path = self._open[open_directory.contents.fh]
+        if path != b"/":
+            descriptor = os.open(self.exports.reading(path), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     @served
-    def releasedir(self, path: bytes, open_directory: Any) -> None:
+    def releasedir(self, _: None, open_directory: Any) -> None:
         """closedir(3)."""
-        self._listings.pop(open_directory.contents.fh, None)
+        number = open_directory.contents.fh
+        self._entries.pop(number, None)
+        del self._open[number]
 
     @metadata
     def readlink(self, path: bytes, buffer: Any, size: int) -> None:
@@ -128,6 +143,7 @@ class Names(Serving):
     def rmdir(self, path: bytes) -> None:
         """rmdir(2)."""
         os.rmdir(self.exports.entry(path))
+        self.unlinked.forget_below(path)
 
     @metadata
     def rename(self, old: bytes, new: bytes, flags: int) -> None:
@@ -168,16 +184,6 @@ class Names(Serving):
         found = os.statvfs(real)
         for name in STATFS_FIELDS:
             setattr(buffer.contents, name, getattr(found, name))
-
-    @metadata
-    def fsyncdir(self, path: bytes, data_only: int, open_file: Any) -> None:
-        """fsync(2) of a directory."""
-        if path != b"/":
-            descriptor = os.open(self.exports.reading(path), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
     def _no_follow(self, path: bytes) -> int:
         return 0 if self.unlinked.find(path) else AT_SYMLINK_NOFOLLOW

@@ -44,3 +44,8 @@ class Unlinked:
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is not None
+
+    def forget_below(self, directory: bytes) -> None:
+        """Let go of files whose directory was removed: libfuse never names them again."""
+        for hidden in [name for name in self._descriptors if name.startswith(directory + b"/")]:
+            self.forget(hidden)
