@@ -27,8 +27,9 @@ class Account:
 
 
 def default_user() -> str:
-    """Who called sudo, else the lab's own user."""
-    return os.environ.get("SUDO_USER") or DEFAULT_USER
+    """The ordinary user who called sudo, else the lab's own user."""
+    caller = os.environ.get("SUDO_USER", "root")
+    return DEFAULT_USER if caller == "root" else caller
 
 
 def account(name: str, home: Path) -> Account:

@@ -104,13 +104,14 @@ def command(lab: Lab, machine: str, user: str, argv: list[str]) -> tuple[list[st
     seen = not mounts.hidden(here) or any(here.is_relative_to(path) for path in lab.carry)
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment |= {n: v for n, v in os.environ.items() if n.startswith("BURSTLAB_")}
+    switch = ["setpriv", "--pdeathsig=KILL"]  # who kills this command ends what it runs
     if user == "root":
-        environment |= {"HOME": "/root", "USER": "root", "LOGNAME": "root"}
-        switch = []
+        home = "/root"
     else:
         account = accounts.account(user, lab.home)
-        environment |= {"HOME": str(account.home), "USER": user, "LOGNAME": user}
-        switch = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--init-groups"]
+        home = str(account.home)
+        switch += [f"--reuid={account.uid}", f"--regid={account.gid}", "--init-groups"]
+    environment |= {"HOME": home, "USER": user, "LOGNAME": user}
     pid, directory = machine_pid(lab, machine), str(here) if seen else "/"
     return namespaces.in_machine(pid, directory, [*switch, *argv]), environment
 
@@ -126,6 +127,11 @@ def check(lab: Lab) -> None:
     if lab.directory.is_relative_to("/run") or not lab.directory.parent.is_dir():
         raise ConfigurationError(
             f"--directory {lab.directory}: its parent must exist, and not be in /run"
+        )
+    closed = [path for path in lab.directory.parents if not path.stat().st_mode & 0o001]
+    if closed:
+        raise ConfigurationError(
+            f"--directory {lab.directory}: ordinary users can't get through {closed[-1]}"
         )
     wanted = (*PROGRAMS, ssh.SSHD, *schedulers.of(lab).PROGRAMS)
     if missing := [program for program in wanted if shutil.which(program) is None]:
@@ -144,7 +150,10 @@ def start_site(lab: Lab, held: Lease) -> None:
         namespaces.new_site(program),
         "site",
         output=subprocess.PIPE,
-        environment=namespaces.environment(),
+        environment={
+            **namespaces.environment(),
+            "BURSTLAB_STATE": str(held.journal.parent),
+        },
         directory="/",
         heir=True,
     )
@@ -186,10 +195,10 @@ def waiting_for(lab: Lab, nodes: Iterable[str]) -> list[str]:
 
 def node_states(lab: Lab) -> dict[str, str]:
     """What the scheduler says of its nodes; nothing when it does not answer."""
-    argv, environment = command(lab, HEAD, "root", schedulers.of(lab).ready_command())
+    scheduler = schedulers.of(lab)
+    argv, environment = command(lab, HEAD, "root", scheduler.states_command())
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
-    pairs = (line.split(maxsplit=1) for line in done.stdout.splitlines())
-    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+    return scheduler.states(done.stdout)
 
 
 def site_pid(lab: Lab) -> int:

@@ -1,10 +1,12 @@
 """What a lab consists of: its machines, their names, addresses and directories."""
 
 import json
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from burstlab.errors import ConfigurationError
+from burstlab.pfs.emulation import Emulation
 
 HEAD = "head"
 NODE_LOCAL = "/local"
@@ -28,11 +30,20 @@ class Lab:
     accounting: bool = False
     shape_mbit: int = 0  # of each machine's link, each way; 0: not shaped
     user: str = "lab"  # the ordinary user whose jobs run; "lab" is made if there is none
+    pfs: Emulation = field(default_factory=Emulation)
     carry: tuple[str, ...] = ()  # directories of the host that machines must see, even in /tmp
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= 99:
             raise ConfigurationError(f"--nodes {self.nodes}: a lab has 1 to 99 nodes")
+        for name, least in (("cores", 1), ("memory_mb", 1), ("shape_mbit", 0)):
+            if getattr(self, name) < least:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigurationError(f"{flag} {getattr(self, name)}: give {least} or more")
+        if not re.fullmatch(r"[\w./-]+", str(self.directory)):
+            raise ConfigurationError(
+                f"--directory {self.directory}: Slurm's files allow letters, digits and _ . - only"
+            )
         if self.scheduler not in SCHEDULERS:
             raise ConfigurationError(
                 f"--scheduler {self.scheduler}: there are {', '.join(SCHEDULERS)}"
@@ -99,4 +110,5 @@ class Lab:
             values = json.loads((directory / "lab.json").read_text())
         except FileNotFoundError:
             raise ConfigurationError(f"no lab in {directory}: `lab up` makes one") from None
+        values["pfs"] = Emulation(**values["pfs"])
         return cls(**{**values, "directory": directory, "carry": tuple(values["carry"])})

@@ -4,12 +4,14 @@
 is up; it starts ``python -m lab.machine MACHINE DIRECTORY init`` as pid 1 of the machine.
 """
 
+import functools
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
@@ -60,24 +62,25 @@ def init(lab: Lab, machine: str) -> None:
     socket.sethostname(machine)
     mounts.mount_all(lab.own(machine) / "fstab")
     os.chdir("/")
-    launch = Launch(machine)
-    launch("sshd", ssh.sshd_command(lab, machine))
+    launch = functools.partial(launch_on, machine)
+    launch("sshd", ssh.sshd_command(lab, machine), lambda: namespaces.listening(ssh.PORT))
     schedulers.of(lab).start(lab, machine, launch)
     namespaces.wait_until(lambda: mounted_at(PFS) is not None, f"{machine}: mount of {PFS}")
     namespaces.tell_started()
     namespaces.reap_forever()
 
 
-class Launch:
-    """Starts the daemons of one machine."""
+def launch_on(machine: str, name: str, argv: list[str], answers: Callable[[], bool]) -> None:
+    """Start a daemon of this machine and wait until it answers.
 
-    def __init__(self, machine: str) -> None:
-        self._machine = machine
-
-    def __call__(self, name: str, argv: list[str]) -> subprocess.Popen[bytes]:
-        """``argv`` in a session of its own, with the machine's environment and a log."""
-        log = Path("/var/log") / f"{name}-{self._machine}.out"
-        return namespaces.popen(argv, log, {"PATH": namespaces.PATH, "LANG": "C.UTF-8"})
+    Raises BurstlabError with the last line of its log.
+    """
+    log = Path("/var/log") / f"{name}-{machine}.out"
+    child = namespaces.popen(argv, log, {"PATH": namespaces.PATH, "LANG": "C.UTF-8"})
+    namespaces.wait_until(lambda: child.poll() is not None or answers(), name)
+    if child.returncode is not None:
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise BurstlabError(f"{name} ended with status {child.returncode}: {''.join(said)}")
 
 
 if __name__ == "__main__":

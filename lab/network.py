@@ -35,9 +35,14 @@ def plug_batch(machine: str) -> str:
 
 
 def interface_batch(lab: Lab, machine: str) -> str:
-    """Sets up the machine's end of the cable, inside its name space."""
+    """Sets up the machine's end of the cable, inside its name space.
+
+    The hardware address is the same after every boot, as the others remember it.
+    """
+    number = int(lab.address(machine).rpartition(".")[2])
     return (
         "link set lo up\n"
+        f"link set eth0 address 02:00:00:00:00:{number:02x}\n"
         f"addr add {lab.address(machine)}/24 broadcast {PREFIX}.255 dev eth0\n"
         "link set eth0 up\n"
     )
@@ -51,8 +56,8 @@ def shape_batch(device: str, mbit: int) -> str:
 
 def plug(lab: Lab, machine: str) -> None:
     """Connect a machine to the switch; in the site's name spaces. Raises BurstlabError."""
-    if Path("/run/netns", machine).exists():  # of the machine's last life, with the old cable
-        batch("ip", f"netns delete {machine}\n")
+    if Path("/run/netns", machine).exists():  # of the machine's last life, with the old cable,
+        batch("ip", f"link delete {machine}\nnetns delete {machine}\n")  # which lingers alone
     batch("ip", plug_batch(machine))
     batch("ip", interface_batch(lab, machine), "-n", machine)
     if lab.shape_mbit:

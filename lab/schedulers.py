@@ -1,14 +1,14 @@
 """Which module drives a lab's batch scheduler, and what such a module offers."""
 
 import importlib
-import subprocess
 from collections.abc import Callable
 from typing import Protocol, cast
 
 from lab.accounts import Account
 from lab.layout import Lab
 
-Launch = Callable[[str, list[str]], subprocess.Popen[bytes]]
+# (name, command, whether it answers): starts a daemon and waits until it answers
+Launch = Callable[[str, list[str], Callable[[], bool]], None]
 
 
 class Scheduler(Protocol):
@@ -28,8 +28,11 @@ class Scheduler(Protocol):
     def start(self, lab: Lab, machine: str, launch: Launch) -> None:
         """Start a machine's daemons, in its pid 1; returns when they answer."""
 
-    def ready_command(self) -> list[str]:
-        """Run on the head; prints one line ``NODE STATE`` for each node."""
+    def states_command(self) -> list[str]:
+        """Run on the head, it prints what ``states`` reads."""
+
+    def states(self, text: str) -> dict[str, str]:
+        """State of each node, in the scheduler's own words."""
 
     def is_ready(self, state: str) -> bool:
         """Whether jobs can start on a node in such a state."""

@@ -36,7 +36,8 @@ def main(directory: Path, journal: Path) -> None:
 
 def pfs_command(lab: Lab) -> list[str]:
     """The server of the emulated parallel file system: one for all machines."""
-    return [sys.executable, "-m", "burstlab.pfs", PFS, "--export", f"work={lab.pfs_backing}"]
+    shown = ["--export", f"work={lab.pfs_backing}"]
+    return [sys.executable, "-m", "burstlab.pfs", PFS, *shown, *lab.pfs.arguments()]
 
 
 def _journal(journal: Path) -> None:

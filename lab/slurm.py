@@ -1,9 +1,10 @@
-"""Slurm in the lab: munged and slurmctld on the head, slurmd on every node (Debian's packages).
+"""Slurm in the lab: slurmctld on the head, slurmd on every node, munged on all (Debian's packages).
 
 Sources: slurm.conf(5), cgroup.conf(5) and munged(8) of Slurm 22.05 and munge 0.5.15.
 """
 
 import os
+import re
 from pathlib import Path
 
 from lab.accounts import Account
@@ -16,7 +17,7 @@ PROGRAMS = (
     "/usr/sbin/munged",
     "/usr/sbin/slurmctld",
     "/usr/sbin/slurmd",
-    "/usr/bin/sinfo",
+    "/usr/bin/scontrol",
 )
 MUNGE_SOCKET = Path("/run/munge/munge.socket.2")
 
@@ -91,7 +92,7 @@ def cgroup_conf_text() -> str:
 def write(lab: Lab, account: Account) -> None:
     """Make the configuration, munge's key (0600) and the state directories."""
     state = folder(lab)
-    for name in ("etc", "state", "munge"):
+    for name in ("etc", "state"):
         (state / name).mkdir(mode=0o755, parents=True)
     (state / "etc/slurm.conf").write_text(slurm_conf_text(lab))
     (state / "etc/cgroup.conf").write_text(cgroup_conf_text())
@@ -101,51 +102,52 @@ def write(lab: Lab, account: Account) -> None:
 
 
 def prepare(lab: Lab, machine: str) -> None:
-    """Mount point of munge's socket."""
+    """The directory of munge's socket."""
     (lab.own(machine) / "run/munge").mkdir()
 
 
 def fstab(lab: Lab, machine: str) -> str:
-    """One configuration, and one munged, for all machines."""
-    return fstab_line(folder(lab) / "etc", "/etc/slurm", "none", "bind") + fstab_line(
-        folder(lab) / "munge", MUNGE_SOCKET.parent, "none", "bind"
-    )
+    """One configuration for all machines."""
+    return fstab_line(folder(lab) / "etc", "/etc/slurm", "none", "bind")
 
 
 def start(lab: Lab, machine: str, launch: Launch) -> None:
     """See lab.schedulers."""
+    launch("munged", munged_command(lab, machine), MUNGE_SOCKET.exists)
     if machine == HEAD:
-        munged = launch("munged", munged_command(lab))
-        wait_until(MUNGE_SOCKET.exists, "munged", munged)
-        controller = launch("slurmctld", ["/usr/sbin/slurmctld", "-D"])
-        wait_until(lambda: listening(CONTROLLER_PORT), "slurmctld", controller)
+        launch("slurmctld", ["/usr/sbin/slurmctld", "-D"], lambda: listening(CONTROLLER_PORT))
     else:
         wait_until(lambda: answers(HEAD, CONTROLLER_PORT), "slurmctld on the head")
-        slurmd = launch("slurmd", ["/usr/sbin/slurmd", "-D", "-N", machine])
-        wait_until(lambda: listening(NODE_PORT), "slurmd", slurmd)
+        slurmd = ["/usr/sbin/slurmd", "-D", "-N", machine]
+        launch("slurmd", slurmd, lambda: listening(NODE_PORT))
 
 
-def ready_command() -> list[str]:
+def states_command() -> list[str]:
+    """See lab.schedulers. sinfo may show a node that is down as `mix*` until its next change."""
+    return ["scontrol", "--oneliner", "show", "node"]
+
+
+def states(text: str) -> dict[str, str]:
     """See lab.schedulers."""
-    return ["sinfo", "--noheader", "--Node", "--format=%N %t"]
+    lines = (dict(re.findall(r"(\S+?)=(\S*)", line)) for line in text.splitlines())
+    return {words["NodeName"]: words["State"].lower() for words in lines if "State" in words}
 
 
 def is_ready(state: str) -> bool:
     """See lab.schedulers."""
-    return state in ("idle", "mix", "alloc")
+    return state in ("idle", "mixed", "allocated")
 
 
-def munged_command(lab: Lab) -> list[str]:
-    """munged(8), in the foreground."""
-    state = folder(lab)
+def munged_command(lab: Lab, machine: str) -> list[str]:
+    """munged(8), in the foreground, with the lab's own key."""
     return [
         "/usr/sbin/munged",
         "--foreground",
-        f"--key-file={state / 'munge.key'}",
+        f"--key-file={folder(lab) / 'munge.key'}",
         f"--socket={MUNGE_SOCKET}",
-        f"--pid-file={state / 'munged.pid'}",
-        f"--log-file={state / 'munged.log'}",
-        f"--seed-file={state / 'munge.seed'}",
+        "--pid-file=/run/munge/munged.pid",
+        f"--log-file=/var/log/munged-{machine}.log",
+        "--seed-file=/run/munge/munged.seed",
     ]
 
 

@@ -35,6 +35,9 @@ def _up_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape-mbit", type=int, default=0, help="of each machine's link, each way; default: none"
     )
+    parser.add_argument(
+        "--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs"
+    )
     parser.add_argument("--scheduler", default="slurm", help="slurm (default) or gridengine")
     parser.add_argument("--accounting", action="store_true", help="slurmdbd and MariaDB as well")
     parser.add_argument("--user", help="whose jobs run; default: who called sudo, else one `lab`")
@@ -59,11 +62,15 @@ def _exec_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    from burstlab.cli.run import options
+    from burstlab.pfs.emulation import Emulation
+
     commands, layout = _lab("commands"), _lab("layout")
     names = {field.name for field in dataclasses.fields(layout.Lab)}
     given = {name: value for name, value in vars(arguments).items() if name in names}
     given["user"] = arguments.user or _lab("accounts").default_user()
     given["directory"] = _directory(arguments)
+    given["pfs"] = options(Emulation, "--pfs-option", arguments.pfs_option)
     here = (str(path) for path in (Path.cwd(), REPOSITORY, sys.prefix, sys.base_prefix))
     lab = layout.Lab(**given, carry=tuple(here))
     commands.up(lab)
