@@ -25,13 +25,14 @@ if sys.version_info < OLDEST:
     python = _newer_python()
     if python is not None:
         os.execv(python, [python, "-m", "tools.setup"] + sys.argv[1:])
-    sys.exit(
+    sys.stderr.write(
         "setup: Python %d.%d is too old and no Python >= %d.%d is on PATH. Three ways to get one:\n"
         "  apt      apt-get install python3 python3-venv   (Debian 12 or newer)\n"
-        "  conda    conda env create -f envs/burstlab/conda.yaml && conda activate burstlab\n"
+        "  conda    conda env create --file envs/setup/conda.yaml && conda activate burstlab\n"
         "  modules  module avail python, then module load the newest\n"
-        "and run make again." % (sys.version_info[:2] + OLDEST)
+        "and run make again.\n" % (sys.version_info[:2] + OLDEST)
     )
+    sys.exit(4)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src"))
 

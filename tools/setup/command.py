@@ -47,6 +47,8 @@ def set_up(root: Path, parts: str | None) -> None:
     changed = debian.install(missing, root / ".tools")
     if changed:
         missing = {}
+    if "setup" in missing:  # not even the Python environment can be made
+        raise debian.ways_to_get(wanted, missing)
     changed |= environment.bring_up_to_date(root, uv)
     changed |= profiles.link_all(root)
     if missing:

@@ -7,7 +7,7 @@ from pathlib import Path
 from burstlab.doctor import environments
 from burstlab.doctor.environments import Environment
 from tools.setup import services
-from tools.setup.failure import PackagesMissing, SetupError
+from tools.setup.failure import PackagesMissing, SetupError, UnknownPart
 from tools.setup.once import last_lines, run
 
 APT_GET = ("apt-get", "-o", "DPkg::Lock::Timeout=600")
@@ -21,7 +21,7 @@ def select(envs: Path, parts: str | None) -> dict[str, Environment]:
         return known
     for name in parts.split():
         if name not in {**known, "setup": bootstrap}:
-            raise SetupError(f"PARTS: no {name!r} in envs/ (there are: {' '.join(known)})")
+            raise UnknownPart(f"PARTS: no {name!r} in envs/ (there are: {' '.join(known)})")
     return {name: {**known, "setup": bootstrap}[name] for name in parts.split()}
 
 
@@ -78,27 +78,32 @@ def ways_to_get(
 ) -> PackagesMissing:
     """What is missing and the three ways to get it, for a user who can't install packages."""
     width = max(map(len, missing))
-    lines = ["these programs are missing, and only root on a Debian machine can install them here:"]
-    lines += [f"  {name:{width}}  {' '.join(packages)}" for name, packages in missing.items()]
     packages = list(dict.fromkeys(package for names in missing.values() for package in names))
+    lines = ["these programs are missing, and only root on a Debian machine can install them here:"]
+    lines += [f"  {name:{width}}  {' '.join(names)}" for name, names in missing.items()]
     lines += ["three ways to get them, then run make again:"]
-    lines += [
-        f"  apt      apt-get install --no-install-recommends {' '.join(packages)}   (as root)"
-    ]
+    lines += [f"  apt      (root) apt-get install --no-install-recommends {' '.join(packages)}"]
     lines += [f"  conda    {_conda(wanted, missing)}"]
-    commands = [c.name for name in missing if name in wanted for c in wanted[name].commands]
-    lines += [f"  modules  module load whatever puts these on PATH: {' '.join(commands) or 'none'}"]
-    rest = " ".join(name for name in wanted if name not in missing)
+    lines += [f"  modules  module load what puts these on PATH: {_commands(wanted, missing)}"]
     if "setup" not in missing:
+        rest = " ".join(name for name in wanted if name not in missing)
         lines += [f'or go on without them: add PARTS="{rest}" (what needs them is then skipped)']
     return PackagesMissing("\n".join(lines))
 
 
 def _conda(wanted: dict[str, Environment], missing: dict[str, tuple[str, ...]]) -> str:
-    files = [(name, wanted[name].conda) for name in missing if name in wanted]
-    has = [f"conda env update --file envs/{name}/{file.name}" for name, file in files if file]
-    lacking = [name for name, file in files if not file] + [n for n in missing if n not in wanted]
-    told = " && ".join(has)
+    known = {name: environment.conda for name, environment in wanted.items()}
+    known["setup"] = Path("envs/setup/conda.yaml")
+    updates = [f"conda env update --file envs/{name}/conda.yaml" for name in missing if known[name]]
+    lacking = [name for name in missing if not known[name]]
     if lacking:
-        told += f"{'   ' if has else ''}(no conda packages are known for: {' '.join(lacking)})"
-    return told
+        updates.append(f"(nothing known for: {' '.join(lacking)})")
+    return "  ".join(updates)
+
+
+def _commands(wanted: dict[str, Environment], missing: dict[str, tuple[str, ...]]) -> str:
+    names = ["uv"] if "setup" in missing else []
+    for environment in wanted.values():
+        if environment.name in missing:
+            names += [command.name for command in environment.missing_commands()]
+    return " ".join(dict.fromkeys(names)) or "(only libraries are missing)"

@@ -112,7 +112,7 @@ def _cache(root: Path) -> dict[str, str]:
     """uv's cache: where the user has it, or in the checkout when the home can't be written."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME", "/"), ".cache"))
     nearest = next(path for path in (cache, *cache.parents) if path.exists())
-    if "UV_CACHE_DIR" in os.environ or os.access(nearest, os.W_OK):
+    if "UV_CACHE_DIR" in os.environ or (nearest.is_dir() and os.access(nearest, os.W_OK)):
         return {}
     return {"UV_CACHE_DIR": str(root / ".tools" / "cache")}
 

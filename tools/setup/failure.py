@@ -9,6 +9,12 @@ class SetupError(Exception):
     exit_status: ClassVar[int] = 1
 
 
+class UnknownPart(SetupError):
+    """PARTS names a directory that envs/ has not."""
+
+    exit_status = 2
+
+
 class PackagesMissing(SetupError):
     """Programs are missing that this user can't install."""
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tools.setup import interpreter
-from tools.setup.failure import DownloadFailed, PythonMissing, SetupError
+from tools.setup.failure import DownloadFailed, SetupError
 from tools.setup.once import last_lines, run
 
 OLDEST = (0, 8)  # `uv venv --clear`
@@ -34,19 +34,11 @@ def install(root: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     if interpreter.has_module("pip"):
         pip = [sys.executable, "-m", "pip"]
-    elif interpreter.has_module("ensurepip"):
+    else:
         done, output = run([sys.executable, "-m", "venv", "--clear", tools / "pip"], log)
         if not done:
             raise SetupError(f"python3 -m venv failed ({log}):\n{last_lines(output)}")
         pip = [str(tools / "pip" / "bin" / "python"), "-m", "pip"]
-    else:
-        raise PythonMissing(
-            f"{sys.executable} has neither pip nor venv, and there is no uv on PATH.\n"
-            "  apt      apt-get install python3-venv   (as root)\n"
-            "  conda    conda env update --file envs/burstlab/conda.yaml\n"
-            "  modules  module load a Python with pip\n"
-            "then run make again."
-        )
     lock = root / "envs" / "setup" / "requirements.lock"
     options = ["--require-hashes", "--only-binary=:all:", "--no-warn-script-location"]
     quiet = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
