@@ -1,0 +1,44 @@
+"""From a declared data set to its manifest."""
+
+from pathlib import Path
+
+from burstlab.dataset import Report, silent, twomass
+from burstlab.dataset.manifest import Manifest, members
+from burstlab.dataset.model import Dataset
+from burstlab.dataset.writing import scan, write_manifest
+
+RESULTS = Path("results/datasets")
+
+
+def manifest_path(name: str) -> Path:
+    """Where the manifest of a data set is unless another place is asked for."""
+    return RESULTS / name / "manifest.json"
+
+
+def make(name: str, dataset: Dataset, path: Path, report: Report = silent) -> Manifest:
+    """Provide the files and write their manifest to ``path``, as the last thing of all.
+
+    What is not given lies beside the manifest. Raises ConfigurationError that names the file that
+    is missing or damaged; then there is no manifest.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    provided = twomass.provide(dataset, path.parent, report)
+    return write_manifest(
+        path,
+        scan(provided.root, members(provided.root, provided.patterns), report),
+        name=name,
+        source=provided.source,
+        details=provided.details,
+        root=provided.root,
+        patterns=provided.patterns,
+    )
+
+
+def conditions(dataset: Dataset) -> str:
+    """What the files depend on, in one line: when it changes, the manifest is outdated."""
+    source, directory = twomass.origin(dataset)
+    if source == "given":
+        return f"given {directory}"
+    wanted = dataset.region if source == "fetched" else dataset.synthetic
+    return f"{source} {dataset.band} {wanted!r}"
