@@ -70,10 +70,18 @@ class Commands
       [output, status, shell.host]
     end
   else
-    # $? belongs to the thread, so commands that run side by side do not mix.
+    # $? belongs to the thread, so commands that run side by side do not mix. A thread that is
+    # ended with its engine ends its command first, or that would go on writing.
     def execute(argv)
-      output = IO.popen([*argv, { err: %i[child out] }], &:read)
+      pipe = IO.popen([*argv, { err: %i[child out] }])
+      output = pipe.read
+      pipe.close
       [output, $?.exitstatus || (128 + $?.termsig), Etc.uname[:nodename]]
+    ensure
+      unless pipe.nil? || pipe.closed?
+        Process.kill("KILL", pipe.pid)
+        pipe.close
+      end
     end
   end
 

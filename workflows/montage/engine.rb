@@ -9,7 +9,6 @@ module Engine
   class Unusable < StandardError; end
 
   RAKEFILE = File.join(__dir__, "Rakefile")
-  NO_DATA = "BURSTLAB_DATA: give the directory of the input tiles"
   QUIET = ["--quiet", "--suppress-backtrace", "."].freeze
 
   module_function
@@ -41,7 +40,10 @@ module Engine
     def initialize(environment)
       @directory = File.realpath(environment.fetch("BURSTLAB_CELL_DIR", "."))
       @mount = File.realpath(environment.fetch("BURSTLAB_MOUNT", "."))
-      @data = File.expand_path(environment.fetch("BURSTLAB_DATA") { raise Unusable, NO_DATA })
+      data = environment.fetch("BURSTLAB_DATA", "")
+      raise Unusable, "BURSTLAB_DATA: give the directory of the input tiles" if data.empty?
+
+      @data = File.expand_path(data)
       per_node = Integer(environment.fetch("BURSTLAB_CORES", "1"))
       nodes = hosts(environment["BURSTLAB_HOSTFILE"]).tally
       @cores = nodes.transform_values { |count| count * per_node }
@@ -69,7 +71,8 @@ module Engine
 
     def command
       program = Engine.on_path("rake") or raise Unusable, "no rake on PATH (Debian package rake)"
-      [program, *QUIET, "--multitask", "--jobs", @cell.cores.values.sum.to_s, "--rakefile", RAKEFILE]
+      jobs = @cell.cores.values.sum.to_s
+      [program, *QUIET, "--multitask", "--jobs", jobs, "--rakefile", RAKEFILE]
     end
 
     def environment = {}
@@ -100,6 +103,7 @@ module Engine
     end
 
     def command
+      FileUtils.rm_rf(log_path) # of an earlier try: Pwrake would take another name
       File.write(hosts_path, @cell.cores.map { |host, cores| "#{host} #{cores}\n" }.join)
       File.write(settings_path, JSON.generate(settings)) # JSON is YAML
       ["ruby", "-r", File.join(__dir__, "pwrake_monitor.rb"), @program, *QUIET,
@@ -114,11 +118,12 @@ module Engine
     private
 
     def hosts_path = File.join(@cell.directory, "pwrake.hosts")
+    def log_path = File.join(@cell.directory, "pwrake")
     def settings_path = File.join(@cell.directory, "pwrake.yaml")
 
     def settings
       { "HOSTFILE" => hosts_path, "WORK_DIR" => @cell.mount,
-        "LOG_DIR" => File.join(@cell.directory, "pwrake").gsub("%", "%%"), # a strftime format
+        "LOG_DIR" => log_path.gsub("%", "%%"), # a strftime format
         "SSH_OPTION" => ENV.fetch("MONTAGE_SSH_OPTION", ""),
         "PASS_ENV" => ENV.keys.grep(PASSED_ON),
         "RETRY" => 0, # a command that ran twice is not a measurement

@@ -21,20 +21,20 @@ module IpacTable
     end
   end
 
-  # Writes rows of [value, ...] under the given names; Montage reads every column as text.
-  def write(path, names, rows)
+  # The text of a table: rows of [value, ...] under the given names, every column as text.
+  def format(names, rows)
     widths = [names, *rows].transpose.map { |column| column.map { |cell| cell.to_s.size }.max }
     line = ->(cells, bar) { bar + cells.zip(widths).map { |c, w| c.to_s.rjust(w + 1) }.join(bar) }
     head = [names, names.map { "char" }].map { |cells| "#{line.call(cells, '|')}|\n" }
-    File.write(path, (head + rows.map { |cells| "#{line.call(cells, ' ')}\n" }).join)
+    [*head, *rows.map { |cells| "#{line.call(cells, ' ')}\n" }].join
   end
 
-  # Copies the header and the rows for which the block is true.
-  def select(path, copy)
+  # The text of the same table with only the rows for which the block is true.
+  def select(path)
     rows = read(path).each
-    File.write(copy, File.foreach(path).select do |line|
+    File.foreach(path).select do |line|
       line.start_with?("\\", "|") || line.strip.empty? || yield(rows.next)
-    end.join)
+    end.join
   end
 
   # The last column may run past its bar.

@@ -64,7 +64,7 @@ class Mosaic
     end
     file pair.plane => pair.difference do |task|
       if pair.apart?
-        File.write(task.name, NO_PLANE)
+        write_whole(task.name, NO_PLANE)
       else
         montage(task, "mFitplane", "-s", task.name, pair.difference, report: task.name)
       end
@@ -78,7 +78,7 @@ class Mosaic
     end
     file "planes.tbl" => "overlaps.tbl" do |task|
       rows = @pairs.map { |pair| [pair.cntr1, pair.cntr2, File.basename(pair.plane)] }
-      IpacTable.write(task.name, %w[cntr1 cntr2 stat], rows)
+      write_whole(task.name, IpacTable.format(%w[cntr1 cntr2 stat], rows))
     end
     file "fits.tbl" => ["planes.tbl", *planes] do |task|
       fits = montage(task, "mConcatFit", "planes.tbl", task.name, "planes")
@@ -104,7 +104,8 @@ class Mosaic
   def define_subtile(subtile, names)
     # mAdd opens every image of its table, and others are still being written.
     file "#{subtile}.tbl" => ["projected.tbl", "#{subtile}.cover"] do |task|
-      IpacTable.select("projected.tbl", task.name) { |row| names.include?(row["fname"]) }
+      rows = IpacTable.select("projected.tbl") { |row| names.include?(row["fname"]) }
+      write_whole(task.name, rows)
     end
     needed = names.map { |name| "corrected/#{name}" }
     file "#{subtile}.fits" => ["#{subtile}.tbl", "#{subtile}.hdr", *needed] do |task|
@@ -121,7 +122,7 @@ class Mosaic
       image_table(task, "shrunk", shrunk.map { |image| File.basename(image) })
     end
     file "shrunk.hdr" => "region.hdr" do |task|
-      File.write(task.name, shrink_header(File.read("region.hdr")))
+      write_whole(task.name, shrink_header(File.read("region.hdr")))
     end
     file "shrunk.fits" => %w[shrunk.tbl shrunk.hdr] do |task|
       montage(task, "mAdd", "-n", "-e", "-p", "shrunk", "shrunk.tbl", "shrunk.hdr", task.name)

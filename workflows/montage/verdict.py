@@ -1,12 +1,10 @@
-"""Is the mosaic in BURSTLAB_MOUNT right? One line on stdout; exit status 1 with the reason if not.
+"""What makes a mosaic right, and in one line what is wrong with one that is not.
 
-Every mosaic: it has the shape of its region, every tile covers the sky that its header names,
-every pixel is the mean of the projected tiles less their background planes, and the planes took
-the steps between neighbouring tiles away. A synthetic one is compared with the true sky as well.
+It has the shape of its region, every tile covers the sky that its header names, every pixel is
+the mean of the projected tiles less their background planes, and the planes took the steps
+between neighbouring tiles away.
 """
 
-import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,25 +91,11 @@ def check_steps(mount: Path, tiles: list[Tile]) -> str:
     return f"steps between tiles {rms_before:.3g} -> {rms_after:.3g} DN"
 
 
-def check(mount: Path, data: Path) -> str:
-    """What was found right, in a few words. Raises WrongMosaic."""
+def judge(mount: Path) -> str:
+    """What was found right in a work directory, in a few words. Raises WrongMosaic."""
     mosaic = mount / "mosaic.fits"
     shape = check_shape(mosaic)
     tiles = projected_tiles(mount)
     check_cover(tiles)
     check_pixels(mosaic, tiles, shape)
     return f"{len(tiles)} tiles, {shape[1]}x{shape[0]} pixels, {check_steps(mount, tiles)}"
-
-
-def main() -> int:
-    try:
-        found = check(Path(os.environ["BURSTLAB_MOUNT"]), Path(os.environ["BURSTLAB_DATA"]))
-    except (WrongMosaic, OSError) as error:
-        print(f"mosaic wrong: {error}")
-        return 1
-    print(f"mosaic ok: {found}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
