@@ -3,7 +3,7 @@
 
 rule montage:
     input:
-        dataset=campaign.dataset,
+        dataset=ancient(campaign.dataset),
         environment=ancient("results/environments/montage.json"),
     output:
         record=campaign.record("montage"),

@@ -68,6 +68,7 @@ class Campaign:
             for path in sorted((root / "envs").glob("*/commands.txt"))
             if path.with_name("conda.yaml").exists()
         ]
+        self._contents: dict[str, str] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
         self.dataset = _answering(self._dataset)
         self.run = _answering(self._run)
@@ -79,9 +80,11 @@ class Campaign:
     # --- targets ---
 
     def targets(self, experiment: str, scale: str | None = None) -> list[str]:
-        """Records and figures of an experiment at ``scale`` (default: the one asked for)."""
-        scale = scale or self.scale
-        return [*self.records(experiment, scale), *self.figures(experiment, scale)]
+        """What is wanted of an experiment at ``scale`` (default: the one asked for).
+
+        The figures, which want the records in turn.
+        """
+        return self.figures(experiment, scale or self.scale)
 
     def demo(self) -> list[str]:
         """Records and figures of all that belongs to the demo."""
@@ -144,7 +147,17 @@ class Campaign:
     def _conditions(self, wildcards: Wildcards) -> str:
         """What the numbers depend on beyond the path; when it changes, the cell runs again."""
         cell = self._cell(wildcards)
-        return f"site={self.site_name} {cell.conditions()} {self.site.conditions(cell.storage)}"
+        told = [f"site={self.site_name}", cell.conditions(), self.site.conditions(cell.storage)]
+        if cell.block.dataset is not None:
+            told.append(self._content(cell.block.dataset))
+        return " ".join(told)
+
+    def _content(self, dataset: str) -> str:
+        """What a data set holds, as far as its declaration tells: not where given files lie."""
+        if dataset not in self._contents:
+            told = make.conditions(self._datasets[dataset])
+            self._contents[dataset] = "given" if told.startswith("given ") else told
+        return self._contents[dataset]
 
     def _definition(self, wildcards: DatasetWildcards) -> str:
         """What a data set is made from; when it changes, the data set is made again."""
@@ -183,7 +196,11 @@ class Campaign:
         for dataset in sorted(self._wanted):
             path = make.manifest_path(dataset)
             if path.exists():
-                yield from (f"{path}: {problem}" for problem in verify(read_manifest(path)))
+                for problem in verify(read_manifest(path)):
+                    yield (
+                        f"{path}: {problem}: mend it, or make it again (burstlab dataset make "
+                        f"{dataset}) and run its cells again (--forcerun)"
+                    )
 
     def _check_scale(self, asked_for: bool) -> None:
         scales = sorted({scale for one in self.experiments.values() for scale in one.scales})

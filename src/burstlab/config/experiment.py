@@ -87,9 +87,12 @@ class Block(Document):
 
     @model_validator(mode="after")
     def _expanded(self, info: ValidationInfo) -> "Block":
+        for dimensions in (self.product, *self.zip):
+            for name in dimensions:
+                _check_dimension(name)
         self._points = expand(self.product, self.zip, self.exclude)
         for point in self._points:
-            _check_point(point)
+            _check_place(point)
         if isinstance(info.context, Catalog):
             self._check_names(info.context)
         return self
@@ -228,19 +231,21 @@ def point_name(workload: str, point: Point) -> str:
     return f"{workload}/{where}/{parameters or 'default'}"
 
 
-def _check_point(point: Point) -> None:
+def _check_dimension(name: str) -> None:
+    if name in Block.model_fields or name in OF_THE_RECORD:
+        raise wrong("no dimension can have this name: it has a meaning of its own", at=name)
+    if not _NAME.fullmatch(name):
+        raise wrong("a dimension's name is lower-case letters, digits and _", at=name)
+
+
+def _check_place(point: Point) -> None:
     for name in PLACE:
         if name not in point:
-            raise wrong(f"the dimension is missing: there are {', '.join(point)}", at=name)
+            raise wrong(f"this dimension is missing (there are: {', '.join(point)})", at=name)
     nodes = point["nodes"]
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise wrong(f"{nodes!r}: a whole number from 1 is wanted", at="nodes")
     _check_exists("staging", str(point["staging"]), STAGINGS)
-    for name in point:
-        if name in Block.model_fields or name in OF_THE_RECORD:
-            raise wrong("no dimension can have this name: it has a meaning of its own", at=name)
-        if not _NAME.fullmatch(name):
-            raise wrong("a dimension's name is lower-case letters, digits and _", at=name)
 
 
 def _check_exists(key: str, name: str, existing: tuple[str, ...]) -> None:

@@ -20,10 +20,13 @@ class Document(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            for key in data:
-                if key not in cls.model_fields:
-                    raise wrong(f"unknown key{allowed(key, cls.model_fields)}", at=key)
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, Mapping):
+            raise wrong(f"{_shown(data)}: a mapping is wanted, of {', '.join(cls.model_fields)}")
+        for key in data:
+            if key not in cls.model_fields:
+                raise wrong(f"unknown key{allowed(key, cls.model_fields)}", at=key)
         return data
 
 

@@ -82,7 +82,7 @@ class Site(Document):
     def run_arguments(self, storage: str) -> list[str]:
         """Flags for ``burstlab run`` that say where a cell on ``storage`` runs."""
         flags = ["--launch", self.launch, "--local-dir", self.local_dir]
-        flags += [word for option in self.launch_options for word in ("--launch-option", option)]
+        flags += [f"--launch-option={option}" for option in self.launch_options]
         if self.virtual_nodes:
             flags += ["--virtual"]
         if self.cores_per_node is not None:
