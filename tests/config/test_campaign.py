@@ -1,0 +1,153 @@
+"""What the rules ask of a campaign, without Snakemake."""
+
+import inspect
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.registry import figures
+from burstlab.config.campaign import Campaign
+from burstlab.config.catalog import survey
+from burstlab.errors import ConfigurationError
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("config", "rules", "workflows", "analysis", "envs")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout to change things in; the current directory, too."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BURSTLAB_2MASS", raising=False)
+    return tmp_path
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def conditions(root: Path, name: str) -> str:
+    campaign = Campaign(root, {"site": "local"})
+    return str(campaign.conditions(SimpleNamespace(cell=name)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({}, "no site: give --profile NAME or --config site= (abci, local)"),
+        (
+            {"site": "lokal"},
+            "there is no site 'lokal', did you mean 'local'? (allowed: abci, local)",
+        ),
+        ({"site": "local", "scal": "demo"}, "--config scal=: unknown key, did you mean 'scale'?"),
+        (
+            {"site": "local", "scale": "papers"},
+            "--config scale=papers: there is no such scale, did you mean 'paper'?",
+        ),
+    ],
+)
+def test_what_snakemake_is_asked_wrongly(settings: dict[str, str], line: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Campaign(ROOT, settings)
+    assert str(caught.value).startswith(line)
+
+
+def test_figures_are_known_without_drawing_them() -> None:
+    assert sorted(survey(ROOT).figures) == sorted(figures())
+
+
+def test_an_experiment_can_t_have_the_name_of_a_rule(root: Path) -> None:
+    experiments = root / "config/experiments"
+    (experiments / "sawada.yaml").rename(experiments / "montage.yaml")
+    with pytest.raises(ConfigurationError) as caught:
+        Campaign(root, {"site": "local"}).check_targets(["demo", "montage"])
+    assert str(caught.value) == (
+        "config/experiments/montage.yaml: a rule has that name: choose another"
+    )
+
+
+def test_a_workload_wants_a_rule_and_a_program(root: Path) -> None:
+    (root / "rules/montage.smk").unlink()
+    with pytest.raises(
+        ConfigurationError, match=r"workload: there is no 'montage' \(allowed: none\)"
+    ):
+        Campaign(root, {"site": "local"})
+
+
+def test_a_cell_that_no_experiment_has() -> None:
+    campaign = Campaign(ROOT, {"site": "local"})
+    name = "sawada/demo/montage/pfs-none/n3/default/r1"
+    with pytest.raises(ConfigurationError) as caught:
+        campaign.nodes(SimpleNamespace(cell=name))
+    assert str(caught.value) == f"config/experiments/sawada.yaml has no cell {name!r}"
+
+
+def test_the_site_s_scale_unless_another_is_asked_for() -> None:
+    assert (
+        Campaign(ROOT, {"site": "local"})
+        .targets("sawada")[0]
+        .startswith("results/figures/sawada/demo/")
+    )
+    asked = Campaign(ROOT, {"site": "local", "scale": "paper"})
+    assert asked.targets("sawada")[0].startswith("results/figures/sawada/paper/")
+    assert Campaign(ROOT, {"site": "abci"}).targets("sawada") == asked.targets("sawada")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "outdated"),
+    [
+        ("config/experiments/sawada.yaml", "needs: [shared]", "needs: [shared, mmap]", True),
+        ("config/experiments/sawada.yaml", "needs:", "cache: warm\n        needs:", True),
+        ("config/experiments/sawada.yaml", "dataset: 2mass-demo", "dataset: 2mass", True),
+        ("config/sites/local.yaml", "io_latency_ms: 0.5", "io_latency_ms: 25", True),
+        ("config/sites/local.yaml", "cores_per_node: 1", "cores_per_node: 2", True),
+        ("config/datasets.yaml", "columns: 5", "columns: 6", True),
+        ("config/experiments/sawada.yaml", "runtime_min: 10", "runtime_min: 20", False),
+        ("config/experiments/sawada.yaml", "repeats: 3", "repeats: 9", False),
+        ("config/experiments/sawada.yaml", "title:", "# title\ntitle:", False),
+        ("config/sites/local.yaml", "local_dir: /tmp", "local_dir: /scratch", False),
+        ("config/sites/local.yaml", "title:", "launch: ssh\ntitle:", False),
+    ],
+)
+def test_what_makes_a_record_outdated(
+    root: Path, path: str, old: str, new: str, outdated: bool
+) -> None:
+    name = "sawada/demo/montage/gfarm-eager/n2/default/r1"
+    before = conditions(root, name)
+    change(root / path, old, new)
+    assert (conditions(root, name) != before) == outdated
+
+
+def test_moving_given_tiles_makes_no_record_outdated(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "sawada/demo/montage/gfarm-eager/n2/default/r1"
+    synthetic = conditions(root, name)
+    found = []
+    for place in ("here", "there"):
+        (root / place).mkdir()
+        (root / place / "a.fits").write_bytes(b"")
+        monkeypatch.setenv("BURSTLAB_2MASS", str(root / place))
+        found.append(conditions(root, name))
+    assert found[0] == found[1] != synthetic
+
+
+def test_no_job_starts_on_a_login_node() -> None:
+    problem = Campaign(ROOT, {"site": "abci"}).refuse_to_start(local=True)
+    assert problem is not None
+    assert problem.startswith("site abci: the profile has no executor")
+    assert Campaign(ROOT, {"site": "abci"}).refuse_to_start(local=False) is None
+    assert Campaign(ROOT, {"site": "local"}).refuse_to_start(local=True) is None
+
+
+def test_functions_have_their_signature_at_hand() -> None:
+    """As Snakemake looks at it: what it passes depends on the names of the parameters."""
+    campaign = Campaign(ROOT, {"site": "local"})
+    assert list(inspect.signature(campaign.run).parameters) == ["wildcards", "output"]
+    assert list(inspect.signature(campaign.conditions).parameters) == ["wildcards"]
