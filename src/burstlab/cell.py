@@ -124,6 +124,8 @@ class Cell:
         self.facts["storage"] = {"name": self.storage.name, "mount": str(self.storage.mount)}
         self.facts["storage"] |= dict(self.storage.describe())
         self.facts["pfs"] = dict(self.pfs.describe())
+        if request.manifest:
+            self.facts["dataset"] = request.manifest.describe()
         work, data = self.storage.mount / "work", self._data_directory()
         work.mkdir(0o700)
         if request.staging == "eager":
@@ -198,7 +200,7 @@ class Cell:
         if isinstance(request.pfs, Emulation):
             exports = {"cell": request.cell_dir}
             if request.manifest:
-                exports["dataset"] = Path(request.manifest.root)
+                exports["dataset"] = request.manifest.root
             return EmulatedPfs(directory, request.pfs, exports, self.lease)
         return MountedPfs(request.pfs or request.cell_dir, request.key.id, self.lease)
 
@@ -208,7 +210,7 @@ class Cell:
             return None
         if self.request.staging == "eager":
             return self.storage.mount / "dataset"
-        return self.pfs.seen(Path(self.request.manifest.root))
+        return self.pfs.seen(self.request.manifest.root)
 
     def _stage_in(self, data: Path | None) -> None:
         manifest = self.request.manifest
@@ -216,7 +218,7 @@ class Cell:
             raise ConfigurationError("--staging eager wants a --dataset")
         from burstlab.staging import stage_in
 
-        source = self.pfs.seen(Path(manifest.root))
+        source = self.pfs.seen(manifest.root)
         self._apart(stage_in, manifest, source, data)
 
     def _stage_out(self, work: Path) -> None:

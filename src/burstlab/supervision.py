@@ -11,8 +11,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from burstlab.errors import BurstlabError, StorageError
 from burstlab.lease import WORKLOAD, Lease
@@ -60,12 +60,19 @@ class Supervisor:
         reader, writer = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        # A signal that comes between the fork and the child's own handlers would be taken by
+        # both, and the child would begin the parent's teardown.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pid = os.fork()
         if pid == 0:
-            os.close(reader)
-            self._serve(writer, function, arguments)
+            try:
+                os.close(reader)
+                self._serve(writer, function, arguments, before)
+            finally:
+                os._exit(1)  # whatever happens, a child never goes on as its parent
         os.close(writer)
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             reply = self._read(reader)
         finally:
             os.close(reader)
@@ -79,10 +86,13 @@ class Supervisor:
 
         raise pickle.loads(reply)
 
-    def _serve(self, writer: int, function: Callable[..., Any], arguments: Any) -> None:
+    def _serve(
+        self, writer: int, function: Callable[..., Any], arguments: Any, mask: Iterable[int]
+    ) -> NoReturn:
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         failure: Exception
         try:
             self._lease.adopt()
@@ -98,7 +108,8 @@ class Supervisor:
             reply = pickle.dumps(failure)
         with open(writer, "wb") as pipe:
             pipe.write(reply)
-        os._exit(0)
+            pipe.flush()
+            os._exit(0)
 
     def _read(self, reader: int) -> bytes:
         reply = b""

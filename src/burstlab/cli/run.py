@@ -181,10 +181,10 @@ def _pfs(arguments: argparse.Namespace) -> Path | Emulation | None:
 def _manifest(path: str | None) -> Any:
     if path is None:
         return None
-    from burstlab.dataset.manifest import read_manifest, verify
+    from burstlab.dataset.manifest import read_manifest, spot_check
 
-    manifest = read_manifest(Path(path))
-    if wrong := verify(manifest):
+    manifest = read_manifest(_absolute(path))
+    if wrong := spot_check(manifest):
         raise ConfigurationError(f"{path}: {wrong[0]}")
     return manifest
 

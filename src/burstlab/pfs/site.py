@@ -44,11 +44,14 @@ class MountedPfs:
     def start(self, supervisor: Supervisor) -> None:
         """See ParallelFileSystem."""
         try:
-            supervisor.call(self._lease.directory, self.work)
+            supervisor.call(self._make_directory)
         except OSError as error:
             raise StorageError(
                 f"pfs {self._directory}: {error.strerror}: {error.filename}"
             ) from error
+
+    def _make_directory(self) -> None:
+        self._lease.directory(self.work)
 
     def seen(self, path: Path) -> Path:
         """See ParallelFileSystem."""
