@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from burstlab.errors import StorageError
 from burstlab.nodes import Node
+from burstlab.storage.gfarm.network import listens
 from burstlab.storage.gfarm.node import WATCH, instance_on, is_mounted
-from burstlab.storage.gfarm.programs import ask
+from burstlab.storage.gfarm.programs import ask, said_by
 
 ANSWER_S = 60.0  # a mount under load may be slow, but not this slow
 
@@ -64,18 +65,20 @@ def complaints(node: Node, mount: str) -> list[str]:
 
 def losses(program: str, directory: Path) -> list[str]:
     """What a daemon's log says of files that were written in vain."""
-    log = directory / f"{program}.log"
-    if not log.exists():
-        return []
-    lines = log.read_text(errors="replace").splitlines()
-    found = [match["what"] for line in lines if (match := _LOST[program].search(line))]
+    searched = (_LOST[program].search(line) for line in said_by(program, directory))
+    found = [match["what"] for match in searched if match]
     return [f"data lost: {what}" for what in dict.fromkeys(found)]
 
 
 def listing(node: Node, head: str, server: str, port: int) -> list[File] | None:
-    """Node action: every regular file there is by gfmd's account, asked on the host ``head``."""
+    """Node action: every regular file there is by gfmd's account, asked on the host ``head``.
+
+    Raises StorageError when gfmd is not there: its clients would try for long to reach it.
+    """
     if node.host.name != head:
         return None
+    if not listens(port):
+        raise StorageError(f"gfmd no longer accepts connections to port {port}")
     return parse_listing(ask(node, ["gfls", "-liR", "/"], instance_on(node, server, port)))
 
 

@@ -28,12 +28,13 @@ PACKAGES = {  # program -> Debian package (envs/gfarm)
     "fusermount": "fuse3",
 }
 START_S = 30.0  # for each thing that is waited for
+LOG_BYTES = 1 << 16  # of disk taken in advance: a full disk must not silence who tells of it
 ANSWER_S = 30.0  # longer than Gfarm's own time-outs add up to for one operation
 
 # gfsd in the foreground makes a process group of its own, and aborts where it leads a session:
 # this shell leads it instead, and ends when gfsd does.
 _LEAD = '"$0" "$@"; exit $?'
-_OWN_GFSD = "BURSTLAB_GFSD"  # its workers outlive it, and are known by this
+_OWN_GFSD = "BURSTLAB_GFSD"
 
 
 def missing(node: Node) -> str:
@@ -56,6 +57,7 @@ def spawn(node: Node, instance: Instance, program: str, arguments: Sequence[str 
         environment[_OWN_GFSD] = node.lease.id
         command = ["/bin/sh", "-c", _LEAD, *command]
     with instance.log(program).open("wb") as log:
+        os.posix_fallocate(log.fileno(), 0, LOG_BYTES)
         node.lease.spawn(command, program, log, environment, instance.directory)
 
 
@@ -67,22 +69,26 @@ def wait_until(
     while not ready():
         for program in daemons:
             if (status := node.lease.children[program].poll()) is not None:
-                how, said = ended_how(status), _last_words(instance.log(program))
+                how, said = ended_how(status), _last_words(program, instance)
                 raise StorageError(f"{program} ended at its start ({how}): {said}")
         if time.monotonic() > deadline:
-            said = "; ".join(f"{name}: {_last_words(instance.log(name))}" for name in daemons)
+            said = "; ".join(f"{name}: {_last_words(name, instance)}" for name in daemons)
             raise StorageError(f"{what}: not within {START_S:g} s; {said}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.1)
 
 
 def end(node: Node, program: str, grace_s: float) -> None:
-    """End a daemon and its workers, if there are any."""
+    """End a daemon, if it was started; with gfsd its workers, which may have outlived it.
+
+    A worker overwrites its environment with its title, but goes on working in the spool.
+    """
     child = node.lease.children.get(program)
     if child is None:
         return
     if program == "gfsd":
-        process.end(process.members(f"{_OWN_GFSD}={node.lease.id}"), grace_s)
+        spool = str(node.host.local_dir / "gfarm" / "spool")
+        process.end(process.members(f"{_OWN_GFSD}={node.lease.id}", directories=[spool]), grace_s)
     elif child.poll() is None:
         process.end([Identity.of(child.pid)], grace_s)
     child.poll()
@@ -131,6 +137,15 @@ def _path_of(program: str) -> str:
     return found
 
 
-def _last_words(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines()
+def said_by(program: str, directory: Path) -> list[str]:
+    """The lines of a daemon's log in the instance's directory; none before its start."""
+    try:
+        text = (directory / f"{program}.log").read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    return text.strip("\0\n").splitlines()
+
+
+def _last_words(program: str, instance: Instance) -> str:
+    lines = said_by(program, instance.directory)
     return lines[-1] if lines else "it says nothing"
