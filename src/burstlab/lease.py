@@ -24,6 +24,7 @@ from burstlab import process
 from burstlab.errors import BurstlabError
 from burstlab.mounts import mounts_below, unmount
 from burstlab.process import Identity
+from burstlab.stopping import deferred
 
 MARKER = "BURSTLAB_CELL"  # environment variable that every process of a cell carries
 SCHEMA = "burstlab.lease/1"
@@ -105,17 +106,18 @@ class Lease:
         found = shutil.which(program, path=(environment or os.environ).get("PATH"))
         if found is None:
             raise FileNotFoundError(f"{program}: no such program")
-        child = subprocess.Popen(
-            ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
-            stdin=stdin,
-            stdout=output,
-            stderr=output if errors is None else errors,
-            env={**(os.environ if environment is None else environment), MARKER: self.id},
-            cwd=directory,
-            start_new_session=True,
-            pass_fds=(self._lock.fileno(),) if heir else (),
-        )
-        self.children[name] = child
+        with deferred():  # a child that nobody has noted yet could not be ended
+            child = subprocess.Popen(
+                ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
+                stdin=stdin,
+                stdout=output,
+                stderr=output if errors is None else errors,
+                env={**(os.environ if environment is None else environment), MARKER: self.id},
+                cwd=directory,
+                start_new_session=True,
+                pass_fds=(self._lock.fileno(),) if heir else (),
+            )
+            self.children[name] = child
         return child
 
     def adopt(self) -> None:
@@ -125,7 +127,7 @@ class Lease:
         """
         os.setsid()
         self._lock.close()
-        self._lock = open(self.journal, "ab", buffering=0)
+        self._lock = open(self.journal, "r+b", buffering=0, opener=_append)  # never anew
         with open("/proc/self/stat", "rb") as stat:
             self._lock.write(stat.read())
 
@@ -263,6 +265,10 @@ def _remove(path: str) -> str:
     except OSError as error:
         return f"{path} can't be removed: {error.strerror}: {error.filename}"
     return ""
+
+
+def _append(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_APPEND)
 
 
 def _private(path: str, flags: int) -> int:

@@ -36,6 +36,24 @@ class Stopped(BaseException):
         self.status = TIME_LIMIT_STATUS if timed_out else 128 + number
 
 
+_deferring = 0
+_deferred: Stopped | None = None
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """A stop signal that comes meanwhile is raised at the end; for steps of milliseconds."""
+    global _deferring, _deferred
+    _deferring += 1
+    try:
+        yield
+    finally:
+        _deferring -= 1
+        if _deferred is not None and not _deferring:
+            stopped, _deferred = _deferred, None
+            raise stopped
+
+
 class StopSignals:
     """While active, the first stop signal raises Stopped in the main thread.
 
@@ -65,6 +83,11 @@ class StopSignals:
                 signal.signal(number, handler)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        if not self._held:
-            self._held = True
-            raise Stopped(number, self._time_limit_s)
+        global _deferred
+        if self._held:
+            return
+        self._held = True
+        stopped = Stopped(number, self._time_limit_s)
+        if not _deferring:
+            raise stopped
+        _deferred = stopped

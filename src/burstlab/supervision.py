@@ -74,6 +74,9 @@ class Supervisor:
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             reply = self._read(reader)
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)  # ours and not waited for, so the pid is still its own
+            raise
         finally:
             os.close(reader)
         _, status = os.waitpid(pid, 0)
