@@ -31,7 +31,7 @@ SCHEMA = "burstlab.lease/1"
 WORKLOAD = "workload"  # the one child that is no daemon
 
 _JOURNAL_THEN_EXEC = (
-    'IFS= read -r stat </proc/self/stat && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
+    '[ -f "$0" ] && IFS= read -r stat </proc/self/stat && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
 )
 
 
