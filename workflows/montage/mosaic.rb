@@ -88,7 +88,7 @@ class Mosaic
       COMMANDS.give_up("mConcatFit read not all planes of #{@pairs.size} pairs: #{fits}")
     end
     file "corrections.tbl" => ["projected.tbl", "fits.tbl"] do |task|
-      montage(task, "mBgModel", "-i", 10_000, "projected.tbl", "fits.tbl", task.name)
+      montage(task, "mBgModel", "-a", "projected.tbl", "fits.tbl", task.name)
     end
   end
 
