@@ -1,0 +1,101 @@
+"""A storage provisioned as a cell does it, without a workload, on virtual nodes of this machine."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burstlab.lease import MARKER, Lease
+from burstlab.mounts import mounts_below
+from burstlab.nodes import Host, VirtualNodes
+from burstlab.pfs.emulation import Emulation
+from burstlab.pfs.site import EmulatedPfs, MountedPfs
+from burstlab.process import members
+from burstlab.storage import storage_class
+from burstlab.storage.interface import Context
+from burstlab.supervision import Supervisor
+from tests.storage import conformance
+
+CHECK_S = 60.0
+FREE = Emulation(metadata_latency_ms=0, io_latency_ms=0, bandwidth_mb_s=0, metadata_rate=0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way a storage is provisioned, and what of the machine that takes."""
+
+    storage: str
+    nodes: int = 1
+    needs: frozenset[str] = frozenset()
+    emulated_pfs: bool = False
+    requires: tuple[str, ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        words = [self.storage, f"n{self.nodes}", *sorted(self.needs)]
+        return "-".join([*words, "emulated"] if self.emulated_pfs else words)
+
+
+class Provisioned:
+    """A storage with its lease, its nodes and its parallel file system."""
+
+    def __init__(self, case: Case, root: Path, identifier: str) -> None:
+        """``root`` exists; everything of the storage lies below ``root``."""
+        self.case, self.root = case, root
+        self.lease = Lease.create(identifier)
+        self.supervisor = Supervisor(self.lease)
+        self.directory = self.lease.directory(root / f"burstlab-{identifier}")
+        self.nodes = VirtualNodes(self.directory, case.nodes, self.lease)
+        self.pfs = (
+            EmulatedPfs(self.directory, FREE, {}, self.lease)
+            if case.emulated_pfs
+            else MountedPfs(root, f"{identifier}.pfs", self.lease)
+        )
+        provider = storage_class(case.storage)
+        context = Context(
+            id=identifier,
+            directory=self.nodes.directory,
+            nodes=self.nodes,
+            lease=self.lease,
+            pfs=self.pfs,
+            needs=case.needs,
+            virtual=True,
+            time_limit_s=0.0,
+        )
+        self.storage = provider(provider.Options(), context)
+
+    def start(self) -> None:
+        """As a cell does."""
+        self.pfs.start(self.supervisor)
+        self.storage.start()
+
+    def stop(self) -> list[str]:
+        """As a cell does; returns what is left then, which is nothing."""
+        self.storage.stop()
+        left = [*self.nodes.close()]
+        self.pfs.stop()
+        left += self.lease.clean()
+        self.lease.release()
+        return left
+
+    def remains(self) -> list[str]:
+        """Processes, mounts and directories of this storage that are there now."""
+        found = [f"process {member.pid}" for member in members(f"{MARKER}={self.lease.id}")]
+        found += [f"mount {path}" for path in mounts_below(self.directory)]
+        left = self.root.glob(f"burstlab-{self.lease.id}*")
+        return found + [f"directory {path}" for path in left]
+
+    def place(self, host: Host) -> Path:
+        """The storage as ``host`` sees it; what is not shared has its own path on virtual nodes."""
+        if self.storage.shared:
+            return self.storage.mount
+        first = self.nodes.hosts[0].local_dir
+        return host.local_dir / self.storage.mount.relative_to(first)
+
+    def check(self, name: str, host: Host) -> subprocess.CompletedProcess[str]:
+        """Run one conformance check on ``host``."""
+        here = self.place(host) / host.name
+        here.mkdir(exist_ok=True)
+        command = [sys.executable, conformance.__file__, name, here, *self.case.needs]
+        return subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=CHECK_S
+        )

@@ -1,0 +1,177 @@
+"""Every storage, provisioned for real, keeps what the interface promises.
+
+What programs may expect of the files is in ``conformance.py``.
+"""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from burstlab.errors import BurstlabError
+from burstlab.storage import STORAGES
+from tests.storage import conformance
+from tests.storage.provisioned import Case, Provisioned
+
+GFARM = ("gfarm", "fuse")
+CASES = [
+    Case("pfs"),
+    Case("pfs", emulated_pfs=True, needs=frozenset({"mmap", "shared"}), requires=("fuse",)),
+    Case("pfs", nodes=2, emulated_pfs=True, requires=("fuse",)),
+    Case("nodelocal", needs=frozenset({"mmap"})),
+    Case("nodelocal", nodes=2),
+    Case("gfarm", requires=GFARM),
+    Case("gfarm", needs=frozenset({"mmap", "shared"}), requires=GFARM),
+]
+REFUSED = [
+    Case("nodelocal", nodes=2, needs=frozenset({"shared"})),
+    Case("gfarm", nodes=2, requires=GFARM),
+]
+# What a storage is known not to have. A check that passes all the same makes its test fail.
+LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unlink is ENOENT"}}
+
+
+def parameters(cases: list[Case]) -> list[object]:
+    marks = {case: pytest.mark.requires(*case.requires) for case in cases}
+    return [pytest.param(case, id=str(case), marks=marks[case]) for case in cases]
+
+
+@contextmanager
+def cell(case: Case, root: Path, identifier: str = "fresh") -> Iterator[Provisioned]:
+    """A provisioned storage, not started; taken down and looked after whatever happens."""
+    provisioned = Provisioned(case, root, identifier)
+    try:
+        yield provisioned
+    finally:
+        left = provisioned.stop() if provisioned.lease.journal.exists() else []
+        assert left == [] and provisioned.remains() == []
+
+
+@pytest.fixture(params=parameters(CASES))
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisioned]:
+    """A storage not started yet, this test's own."""
+    with cell(request.param, tmp_path) as provisioned:
+        yield provisioned
+
+
+def test_every_storage_is_here() -> None:
+    assert {case.storage for case in CASES} == set(STORAGES)
+
+
+def test_it_starts_empty_on_every_host(fresh: Provisioned) -> None:
+    assert fresh.storage.unavailable() is None
+    fresh.start()
+    places = [fresh.place(host) for host in fresh.nodes.hosts]
+    assert [list(place.iterdir()) for place in places] == [[]] * len(places)
+    for place in places:
+        (place / "file").write_text("writable")
+    assert fresh.storage.problems() == []
+
+
+def test_programs_find_what_they_expect(fresh: Provisioned) -> None:
+    fresh.start()
+    failed = {}
+    for name in conformance.CHECKS:
+        for host in fresh.nodes.hosts:
+            done = fresh.check(name, host)
+            if done.returncode not in (0, conformance.REFUSED):
+                failed[name] = f"{host.name}: {done.stdout}"
+    lacks = LACKS.get(fresh.case.storage, {})
+    unexpected = [told for name, told in failed.items() if name not in lacks]
+    assert not unexpected, "\n".join(unexpected)
+    assert set(failed) == set(lacks), "it has what LACKS says it has not"
+    assert fresh.supervisor.deaths() + fresh.storage.problems() == []
+    fresh.supervisor.call(fresh.storage.drain)
+    assert fresh.supervisor.call(fresh.storage.verify) == []
+
+
+def test_hosts_see_each_others_files_where_the_storage_is_shared(fresh: Provisioned) -> None:
+    fresh.start()
+    hosts = fresh.nodes.hosts
+    for host in hosts:
+        (fresh.place(host) / f"of-{host.name}").write_text(host.name)
+    for host in hosts:
+        seen = {path.name for path in fresh.place(host).glob("of-*")}
+        everybody = {f"of-{other.name}" for other in hosts}
+        assert seen == (everybody if fresh.storage.shared else {f"of-{host.name}"})
+
+
+def test_its_description_is_for_a_record(fresh: Provisioned) -> None:
+    fresh.start()
+    told = dict(fresh.storage.describe())
+    assert json.loads(json.dumps(told)) == told and told["type"]
+
+
+def test_it_is_gone_after_stop_and_can_be_stopped_again(fresh: Provisioned) -> None:
+    fresh.start()
+    for host in fresh.nodes.hosts:
+        (fresh.place(host) / "file").write_bytes(bytes(100_000))
+    assert fresh.stop() == [] and fresh.remains() == []
+    fresh.storage.stop()
+    fresh.pfs.stop()
+    assert fresh.remains() == []
+
+
+def test_it_stops_though_a_program_still_works_in_it(fresh: Provisioned) -> None:
+    fresh.start()
+    file = os.open(fresh.storage.mount / "file", os.O_WRONLY | os.O_CREAT)
+    os.write(file, b"x")
+    assert fresh.stop() == [] and fresh.remains() == []
+    with suppress(OSError):  # its file system is gone
+        os.close(file)
+
+
+def test_the_next_one_of_the_same_name_starts_in_the_same_place(fresh: Provisioned) -> None:
+    fresh.start()
+    (fresh.storage.mount / "old").write_text("old")
+    assert fresh.stop() == []
+    with cell(fresh.case, fresh.root, fresh.lease.id) as again:
+        again.start()
+        assert list(again.storage.mount.iterdir()) == []
+
+
+def test_two_live_side_by_side(fresh: Provisioned) -> None:
+    fresh.start()
+    with cell(fresh.case, fresh.root, "neighbour") as neighbour:
+        neighbour.start()
+        (neighbour.storage.mount / "file").write_text("neighbour")
+        assert list(fresh.storage.mount.iterdir()) == []
+        (fresh.storage.mount / "file").write_text("first")
+        assert (neighbour.storage.mount / "file").read_text() == "neighbour"
+    assert (fresh.storage.mount / "file").read_text() == "first"
+    assert fresh.supervisor.deaths() + fresh.storage.problems() == []
+
+
+def test_it_can_be_stopped_before_it_was_started(fresh: Provisioned) -> None:
+    fresh.storage.stop()
+    assert fresh.stop() == []
+
+
+def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> None:
+    """The last host has lost its disk, and the parallel file system the cell's directory."""
+    fresh.pfs.start(fresh.supervisor)
+    shutil.rmtree(fresh.nodes.hosts[-1].local_dir)
+    shutil.rmtree(fresh.directory / "pfs-backing" if fresh.case.emulated_pfs else fresh.pfs.work)
+    with pytest.raises((BurstlabError, OSError), match=r"No such file|not there"):
+        fresh.storage.start()
+    assert fresh.stop() == [] and fresh.remains() == []
+
+
+def test_a_daemon_that_dies_is_noticed(fresh: Provisioned) -> None:
+    fresh.start()
+    for name, child in list(fresh.lease.children.items()):
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(10)
+        assert any(name in death for death in fresh.supervisor.deaths())
+
+
+@pytest.mark.parametrize("case", parameters(REFUSED))
+def test_what_it_can_not_serve_it_refuses_in_a_sentence(case: Case, tmp_path: Path) -> None:
+    with cell(case, tmp_path) as refused:
+        told = refused.storage.unavailable()
+        assert told and "\n" not in told and refused.remains()
