@@ -9,6 +9,7 @@ module Report
   # +alone+ are the tiles that overlap no other one; +more+ become facts as they are named.
   def write(directory, alone:, **more)
     facts = { engine: engine, ruby: RUBY_VERSION, montage: montage_version, **more }
+    facts[:filesystem] = Rake.application.options.filesystem if defined?(Pwrake)
     save(directory, "facts.json", facts.transform_values(&:to_s))
     issues = alone.map { |name| "#{name} overlaps no other tile: its background is not matched" }
     save(directory, "issues.json", issues) unless issues.empty?

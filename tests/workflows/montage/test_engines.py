@@ -32,6 +32,7 @@ def test_pwrake_makes_the_same_mosaic(finished: Workplace, place: Workplace) -> 
     assert done.returncode == 0, done.stderr
     assert same(finished, place) == list(PRODUCTS)
     assert place.facts()["engine"].startswith("pwrake 2.")
+    assert place.facts()["filesystem"] == "nfs"
     ours = [(row["task"], row["command"]) for row in place.operations()]
     theirs = (place.cell / "pwrake" / "command.csv").read_text()
     assert len(ours) == len(finished.operations())
