@@ -8,10 +8,10 @@ UV = PATH="$(CURDIR)/.tools/uv/bin:$$PATH" uv
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command "make lock"
 
-# The directories of envs/ to set up: make test PARTS="burstlab montage". Default: all of them.
-ifneq ($(origin PARTS),undefined)
-PARTS_OPTION = --parts "$(PARTS)"
-endif
+# The directories of envs/ to set up: make test PARTS="montage ssh". Default: all of them, and for
+# the demo those of its workloads and storages.
+PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
+demo: PARTS ?= gfarm montage pfs
 
 .PHONY: help setup demo test test-quick lint clean lock
 .NOTPARALLEL:

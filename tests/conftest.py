@@ -4,10 +4,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from burstlab.mounts import mounts_below
 from tests import leaks
 from tests.requirements import Requirements
 
@@ -32,8 +34,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Take the directory away, but keep what failed tests wrote until the next run."""
     private = config.stash[_private]
     tempfile.tempdir = None
-    if not config.stash.get(_failed, False):
-        shutil.rmtree(private, ignore_errors=True)
+    if not config.stash.get(_failed, False) and not mounts_below(private):
+        shutil.rmtree(private)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -71,7 +73,11 @@ def _leaves_nothing(request: pytest.FixtureRequest, place: leaks.Place) -> Itera
 
 
 def _sweep_dead_runs(directory: Path) -> None:
+    """Remove what runs left that failed, or were killed; never through a mount."""
     for path in directory.glob(f"{_PREFIX}*-*"):
         owner = path.name.removeprefix(_PREFIX).split("-")[0]
-        if path.stat().st_uid == os.getuid() and not Path("/proc", owner).exists():
-            shutil.rmtree(path, ignore_errors=True)
+        if Path("/proc", owner).exists() or mounts_below(path):
+            continue
+        with suppress(FileNotFoundError):  # another run sweeps too
+            if path.stat().st_uid == os.getuid():
+                shutil.rmtree(path)

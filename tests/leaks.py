@@ -87,7 +87,7 @@ def _processes(below: str, known: frozenset[int]) -> Iterator[tuple[Identity, st
     for pid in pids() - known - {os.getpid()}:
         try:
             identity = Identity.of(pid)
-            if identity.alive() and _is_ours(Path("/proc", str(pid)), below):
+            if identity.alive() and is_ours(Path("/proc", str(pid)), below):
                 arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
                 if not any(servant in arguments for servant in OWN_SERVANTS):
                     yield identity, arguments.replace(b"\0", b" ").decode(errors="replace").strip()
@@ -95,7 +95,7 @@ def _processes(below: str, known: frozenset[int]) -> Iterator[tuple[Identity, st
             continue  # it ended meanwhile, or is another user's
 
 
-def _is_ours(proc: Path, below: str) -> bool:
+def is_ours(proc: Path, below: str) -> bool:
     """A child of this run, or one that knows its directories, or hides where it belongs."""
     if _descends_from_here(int(proc.name)):
         return True
@@ -121,10 +121,15 @@ def _descends_from_here(pid: int) -> bool:
 def _scratch(directory: Path, depth: int) -> Iterator[Path]:
     """Scratch directories and leases of cells."""
     for entry in _entries(directory):
-        if entry.name.endswith(".lease") or entry.name.startswith("burstlab-"):
+        if entry.is_symlink():
+            continue
+        if entry.name.endswith(".lease"):
             yield entry
-        elif depth and entry.is_dir() and not entry.is_symlink():
-            yield from _scratch(entry, depth - 1)
+        elif entry.is_dir():
+            if entry.name.startswith("burstlab-"):
+                yield entry
+            elif depth:
+                yield from _scratch(entry, depth - 1)
 
 
 def _entries(directory: Path) -> list[Path]:
