@@ -31,6 +31,13 @@ def test_a_read_and_a_create_take_their_latencies(tmp_path: Path):
         assert timed(lambda: (running.work / "absent").exists()) >= 0.1
 
 
+def test_a_new_file_costs_its_lookup_and_its_creation_and_no_attributes(tmp_path: Path):
+    with emulated(tmp_path, "--metadata-latency-ms=500", "--io-latency-ms=0") as running:
+        (running.work / "warm").touch()
+        seconds = timed(lambda: os.close(os.open(running.work / "new", os.O_CREAT | os.O_WRONLY)))
+        assert 2 * 0.5 <= seconds < 4 * 0.5
+
+
 def test_what_is_known_already_costs_nothing_more(tmp_path: Path):
     with emulated(tmp_path, "--metadata-latency-ms=0", "--io-latency-ms=500") as running:
         (running.backing / "file").write_bytes(b"content")

@@ -12,7 +12,7 @@ from burstlab.pfs import libfuse
 from burstlab.pfs.costs import Costs
 from burstlab.pfs.exports import Exports
 from burstlab.pfs.libc import check, libc
-from burstlab.pfs.serving import Serving, metadata, served, wait_until
+from burstlab.pfs.serving import Serving, change, metadata, served, wait_until
 
 PASSED_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_TRUNC | os.O_EXCL
 _Memory = ctypes.c_char * (1 << 30)  # only ever a window onto libfuse's own buffer
@@ -26,10 +26,10 @@ class Data(Serving):
         self._direct: set[int] = set()  # opened with O_DIRECT
         self._stored_at: dict[int, float] = {}  # written, not yet committed: when it is stored
 
-    @metadata
+    @change
     def create(self, path: bytes, mode: int, open_file: Any) -> None:
         """open(2) with O_CREAT."""
-        real = self.exports.entry(path)
+        real = self.entry(path)
         flags = open_file.contents.flags & PASSED_FLAGS
         descriptor = os.open(real, flags | os.O_CREAT | os.O_NOFOLLOW, mode)
         self._opened(descriptor, path, open_file.contents)
@@ -101,7 +101,7 @@ class Data(Serving):
         self._stored_at.pop(descriptor, None)
         os.close(descriptor)
 
-    @metadata
+    @change
     def truncate(self, path: bytes, size: int, open_file: Any) -> None:
         """truncate(2), ftruncate(2)."""
         if open_file:

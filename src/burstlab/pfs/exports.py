@@ -70,12 +70,10 @@ class Exports:
             raise OSError(errno.EROFS, "the mount point itself")
         return self.writing(path)
 
-    def pair(self, old: bytes, new: bytes) -> tuple[bytes, bytes]:
-        """``entry`` of both, for rename and link. Raises OSError (EXDEV across exports)."""
-        found = self.entry(old), self.entry(new)
+    def check_same(self, old: bytes, new: bytes) -> None:
+        """For rename and link. Raises OSError (EXDEV) when the paths are of two exports."""
         if old.split(b"/", 2)[1] != new.split(b"/", 2)[1]:
             raise OSError(errno.EXDEV, "between exports")
-        return found
 
     def _find(self, path: bytes, at_top: int) -> tuple[bytes, bool]:
         name, slash, rest = path[1:].partition(b"/")

@@ -14,7 +14,7 @@ from burstlab.pfs import libfuse
 from burstlab.pfs.costs import Costs
 from burstlab.pfs.exports import Exports
 from burstlab.pfs.libc import check, libc
-from burstlab.pfs.serving import Serving, metadata, served, wait_until
+from burstlab.pfs.serving import Serving, change, metadata, served, wait_until
 from burstlab.pfs.unlinked import is_hidden
 
 STRIPE_BYTES = 1 << 20  # st_blksize: what stdio buffers, what a request carries at most
@@ -36,18 +36,27 @@ class Names(Serving):
         self._open: dict[int, bytes] = {}  # directories by handle
         self._entries: dict[int, list[tuple[bytes, bytes]]] = {}  # of each: (name, where it lies)
 
-    @metadata
-    def getattr(self, path: bytes, buffer: Any, open_file: Any) -> None:
+    @served
+    def getattr(self, path: bytes | None, buffer: Any, open_file: Any) -> None:
         """stat(2), lstat(2), fstat(2)."""
-        if open_file:
-            fill(buffer.contents, os.fstat(open_file.contents.fh))
+        if self.attributes_came_along(path):
+            self._attributes(path, buffer.contents, open_file)
+            return
+        end = self.costs.metadata(time.monotonic())
+        try:
+            self._attributes(path, buffer.contents, open_file)
+        finally:
+            wait_until(end)
+
+    def _attributes(self, path: bytes | None, found: Any, open_file: Any) -> None:
+        if path is None:
+            fill(found, os.fstat(open_file.contents.fh))
         elif path == b"/":
-            top = buffer.contents
-            top.st_mode, top.st_nlink, top.st_ino = stat.S_IFDIR | 0o755, 2, 1
+            found.st_mode, found.st_nlink, found.st_ino = stat.S_IFDIR | 0o755, 2, 1
         elif unlinked := self.unlinked.find(path):
-            fill(buffer.contents, os.stat(unlinked))
+            fill(found, os.stat(unlinked))
         else:
-            fill(buffer.contents, os.lstat(self.exports.reading(path)))
+            fill(found, os.lstat(self.exports.reading(path)))
 
     @served
     def opendir(self, path: bytes, open_directory: Any) -> None:
@@ -112,24 +121,24 @@ class Names(Serving):
         text = os.readlink(self.exports.reading(path))[: size - 1] + b"\0"
         ctypes.memmove(buffer, text, len(text))
 
-    @metadata
+    @change
     def mknod(self, path: bytes, mode: int, device: int) -> None:
         """mknod(2)."""
-        real = self.exports.entry(path)
+        real = self.entry(path)
         os.mknod(real, mode, device)
         self.give_to_caller(real)
 
-    @metadata
+    @change
     def mkdir(self, path: bytes, mode: int) -> None:
         """mkdir(2)."""
-        real = self.exports.entry(path)
+        real = self.entry(path)
         os.mkdir(real, mode)
         self.give_to_caller(real)
 
-    @metadata
+    @change
     def symlink(self, text: bytes, path: bytes) -> None:
         """symlink(2)."""
-        real = self.exports.entry(path)
+        real = self.entry(path)
         os.symlink(text, real)
         self.give_to_caller(real)
 
@@ -137,18 +146,18 @@ class Names(Serving):
     def unlink(self, path: bytes) -> None:
         """unlink(2)."""
         if not self.unlinked.forget(path):
-            os.unlink(self.exports.entry(path))
+            os.unlink(self.entry(path))
 
     @metadata
     def rmdir(self, path: bytes) -> None:
         """rmdir(2)."""
-        os.rmdir(self.exports.entry(path))
+        os.rmdir(self.entry(path))
         self.unlinked.forget_below(path)
 
     @metadata
     def rename(self, old: bytes, new: bytes, flags: int) -> None:
         """renameat2(2), its flags included."""
-        real_old, real_new = self.exports.pair(old, new)
+        real_old, real_new = self._pair(old, new)
         if is_hidden(new):
             self.unlinked.unlink(real_old, new)
         elif flags:
@@ -156,23 +165,23 @@ class Names(Serving):
         else:
             os.rename(real_old, real_new)
 
-    @metadata
+    @change
     def link(self, old: bytes, new: bytes) -> None:
         """link(2)."""
-        real_old, real_new = self.exports.pair(old, new)
+        real_old, real_new = self._pair(old, new)
         os.link(real_old, real_new, follow_symlinks=False)
 
-    @metadata
+    @change
     def chmod(self, path: bytes, mode: int, open_file: Any) -> None:
         """chmod(2); a symbolic link never gets here."""
         os.chmod(self.writing(path), stat.S_IMODE(mode))
 
-    @metadata
+    @change
     def chown(self, path: bytes, uid: int, gid: int, open_file: Any) -> None:
         """lchown(2); an id of all ones (-1) stays as it is."""
         check(libc.fchownat(-1, self.writing(path), uid, gid, self._no_follow(path)))
 
-    @metadata
+    @change
     def utimens(self, path: bytes, times: Any, open_file: Any) -> None:
         """utimensat(2), UTIME_NOW and UTIME_OMIT included."""
         check(libc.utimensat(-1, self.writing(path), times, self._no_follow(path)))
@@ -184,6 +193,11 @@ class Names(Serving):
         found = os.statvfs(real)
         for name in STATFS_FIELDS:
             setattr(buffer.contents, name, getattr(found, name))
+
+    def _pair(self, old: bytes, new: bytes) -> tuple[bytes, bytes]:
+        found = self.entry(old), self.entry(new)
+        self.exports.check_same(old, new)
+        return found
 
     def _no_follow(self, path: bytes) -> int:
         return 0 if self.unlinked.find(path) else AT_SYMLINK_NOFOLLOW

@@ -23,6 +23,7 @@ class Serving:
         self.costs = costs
         self.unlinked = Unlinked()
         self.stalled = False
+        self._sent: set[int | bytes] = set()
         self._resumed = threading.Event()
 
     def callbacks(self) -> dict[str, Callable[..., int]]:
@@ -53,6 +54,30 @@ class Serving:
     def writing(self, path: bytes) -> bytes:
         """Where ``path`` lies, to be changed. Raises OSError."""
         return self.unlinked.find(path) or self.exports.writing(path)
+
+    def entry(self, path: bytes) -> bytes:
+        """Where ``path`` lies, to add or remove this name. Raises OSError.
+
+        The answer carries the new attributes of its directory (as in NFS, RFC 1813, wcc_data).
+        """
+        self._sent.add(path.rpartition(b"/")[0] or b"/")
+        return self.exports.entry(path)
+
+    def carry_attributes(self) -> None:
+        """The answer of the operation in this thread carries attributes."""
+        self._sent.add(threading.get_ident())
+
+    def attributes_came_along(self, path: bytes | None) -> bool:
+        """True when an earlier answer carried the attributes that are asked for now.
+
+        libfuse asks for the attributes of what was made or changed in a call of its own, the next
+        one in the same thread, and the kernel asks for those of the directory.
+        """
+        for key in (threading.get_ident(), path):
+            if key in self._sent:
+                self._sent.discard(key)
+                return True
+        return False
 
     def give_to_caller(self, created: bytes) -> None:
         """A server that runs as root made ``created``; the client's user is to own it."""
@@ -90,6 +115,20 @@ def metadata(operation: Callable[..., int | None]) -> Callable[..., int]:
         return result
 
     callback.is_callback = True  # type: ignore[attr-defined]
+    return callback
+
+
+def change(operation: Callable[..., int | None]) -> Callable[..., int]:
+    """As ``metadata``; its answer carries the attributes of what was made or changed."""
+    paid = metadata(operation)
+
+    @functools.wraps(paid)
+    def callback(self: Serving, *arguments: Any) -> int:
+        result = paid(self, *arguments)
+        if result == 0:
+            self.carry_attributes()
+        return result
+
     return callback
 
 
