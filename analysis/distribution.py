@@ -94,9 +94,9 @@ def panels(
     notes: list[Note],
 ) -> Drawing:
     """Draw one panel per operation; an operation without a run keeps its place, and says so."""
-    rows = max(1, math.ceil(len(scales.operations) / COLUMNS))
+    rows = math.ceil(len(scales.operations) / COLUMNS)
     width = LEFT + COLUMNS * (PANEL_WIDTH + GAP_X) + 0.05
-    body = HEAD + BOTTOM + rows * PANEL_HEIGHT + (rows - 1) * GAP_Y
+    body = HEAD + BOTTOM + rows * PANEL_HEIGHT + (rows - 1) * GAP_Y if rows else 0.2
     page = Page(title, subtitle, notes, width=width, body_height=body)
     top = body - HEAD
     for i, name in enumerate(scales.operations):
@@ -113,8 +113,12 @@ def panels(
             axes.set_ylabel("commands per run", fontsize=NOTE_PT)
         if i + COLUMNS >= len(scales.operations):
             axes.set_xlabel("run time of one command [s]", fontsize=NOTE_PT)
-    if not scales.operations:
-        page.text(LEFT, top / 2, "no run came to a good end", color=GREY)
+    if scales.operations:
+        _key(page, top + HEAD, colour)
+    return Drawing(page.figure, histogram)
+
+
+def _key(page: Page, top: float, colour: str) -> None:
     page.figure.legend(
         handles=[
             Patch(color=colour, label="commands in a bin of 1/8 decade"),
@@ -122,18 +126,12 @@ def panels(
             Patch(color=INK, alpha=0.12, label="middle half of the commands"),
         ],
         loc="upper left",
-        bbox_to_anchor=(0.3 / page.width - 0.005, 1 - _legend_top(page, body)),
+        bbox_to_anchor=(0.3 / page.width - 0.005, (page.foot_height + top) / page.height),
         ncols=3,
         fontsize=TEXT_PT,
         borderaxespad=0,
         handlelength=1.4,
     )
-    return Drawing(page.figure, histogram)
-
-
-def _legend_top(page: Page, body: float) -> float:
-    """Distance of the top of the body from the top of the page, as a share of its height."""
-    return (page.height - body - page.foot_height) / page.height
 
 
 def _panel(axes: Axes, name: str, histogram: pl.DataFrame, scales: Scales, colour: str) -> None:
@@ -142,7 +140,7 @@ def _panel(axes: Axes, name: str, histogram: pl.DataFrame, scales: Scales, colou
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(0, 1.12 * scales.highest.get(name, 1))
-    axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_title(name, loc="left", fontsize=TEXT_PT, weight="bold", pad=16)
     told = "no run"

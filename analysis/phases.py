@@ -13,19 +13,20 @@ ALL = "all"  # the sum of a run's spans
 ROW = ["workload", "series", "storage", "nodes"]
 
 STYLE = """
-body { font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff;
+body { font: 13px/1.45 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff;
        margin: 1.5rem; }
 h1 { font-size: 1.25rem; margin: 0 0 .2rem; }
 p { max-width: 60rem; color: #5f5f5f; margin: .3rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .4rem .5rem; text-align: right; border-bottom: 1px solid #d9d9d9;
+th, td { padding: .35rem .4rem; text-align: right; border-bottom: 1px solid #d9d9d9;
          white-space: nowrap; vertical-align: top; }
-th { font-weight: 600; border-bottom: 2px solid #5f5f5f; }
+th { font-weight: 600; }
+thead th { border-bottom: 2px solid #5f5f5f; }
 th:first-child, td:first-child { text-align: left; }
 td.all, th.all { border-left: 1px solid #d9d9d9; }
 td b { display: block; }
 p b { color: #222; }
-td span { color: #5f5f5f; font-size: .82em; }
+td span { color: #5f5f5f; font-size: .8em; }
 i { display: inline-block; width: .8em; height: .8em; margin-right: .5em; border-radius: 2px; }
 """
 
@@ -64,8 +65,8 @@ def as_html(table: pl.DataFrame, tables: Tables) -> str:
     """The table as a page of its own, with what was skipped and the conditions below it."""
     names = [*order(tables.ok().spans), ALL]
     head = "".join(f'<th class="{escape(name)}">{escape(name)}</th>' for name in names)
-    groups = table.group_by(ROW, maintain_order=True)
-    rows = "".join(_row(group, names) for _, group in groups)
+    workloads = table.group_by("workload", maintain_order=True)
+    body = "".join(_workload(group, names) for _, group in workloads)
     cells = tables.cells
     notes = [*absent(cells), *issues(cells), *conditions(cells)]
     below = "".join(f"<p><b>{note.about}</b> {escape(note.text)}</p>" for note in notes)
@@ -74,26 +75,32 @@ def as_html(table: pl.DataFrame, tables: Tables) -> str:
         f"<style>{STYLE}</style><h1>Time of each phase of a cell</h1>"
         "<p>Seconds: median, [95 % bootstrap interval] of n runs. "
         "No interval: fewer than three runs, or all equal.</p>"
-        "<table><thead><tr><th>workload, storage, staging</th><th>nodes</th><th>n</th>"
-        f"{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table>{below}</html>\n"
+        "<table><thead><tr><th>storage, staging</th><th>nodes</th><th>n</th>"
+        f"{head}</tr></thead>{body}</table>{below}</html>\n"
     )
+
+
+def _workload(table: pl.DataFrame, names: list[str]) -> str:
+    """The part of the page on one workload."""
+    title = f'<th colspan="{len(names) + 3}">{escape(table["workload"][0])}</th>'
+    groups = table.group_by(ROW, maintain_order=True)
+    rows = "".join(_row(group, names) for _, group in groups)
+    return f"<tbody><tr>{title}</tr>{rows}</tbody>"
 
 
 def _row(group: pl.DataFrame, names: list[str]) -> str:
     """A row of the page from the rows of one series and node count."""
-    workload, series, storage, nodes = group.select(ROW).row(0)
+    _, series, storage, nodes = group.select(ROW).row(0)
     of = {row["span"]: row for row in group.iter_rows(named=True)}
     swatch = f'<i style="background:{look(storage).colour}"></i>'
     n = of[ALL]["n"]
     cells = "".join(f'<td class="{escape(name)}">{_cell(of.get(name), n)}</td>' for name in names)
-    what = f"{swatch}{escape(f'{workload}, {series}')}"
-    return f"<tr><td>{what}</td><td>{nodes}</td><td>{n}</td>{cells}</tr>"
+    return f"<tr><td>{swatch}{escape(series)}</td><td>{nodes}</td><td>{n}</td>{cells}</tr>"
 
 
 def _cell(row: dict[str, Any] | None, n: int) -> str:
     if row is None:
         return "-"
     fewer = "" if row["n"] == n else f", n = {row['n']}"
-    told = interval(row["low_s"], row["high_s"])
-    return f"<b>{seconds(row['median_s'])}</b><span>{told}{fewer}</span>"
+    told = escape(f"{interval(row['low_s'], row['high_s'])}{fewer}")
+    return f"<b>{escape(seconds(row['median_s']))}</b><span>{told}</span>"

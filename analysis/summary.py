@@ -14,7 +14,7 @@ def summary(tables: Tables) -> str:
     told = ", ".join(f"{n} {state}" for state, n in sorted(of.items()))
     title = ", ".join(sorted(set(cells["experiment"]))) or "records without an experiment"
     scale = ", ".join(sorted(set(cells["scale"])))
-    heading = f"{title}, {scale} scale" if scale else title
+    heading = f"Experiment {title} at {scale} scale" if scale else title
     bullets = [
         f"**Cells**: {count(len(cells), 'cell')} ({told}).",
         *(f"**Data**: {phrase}." for phrase in datasets(cells)),

@@ -23,10 +23,12 @@ class Note(NamedTuple):
 
 
 def seconds(value: float) -> str:
-    """A time in seconds with three figures, without its unit: 0.0123, 1.23, 12.3, 123."""
+    """A time in seconds with three figures, to the millisecond, without its unit."""
     if value >= 100:
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:#.3g}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}" if value >= 0.0005 else "<0.001"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -1,5 +1,5 @@
 # Records into tables, tables into figures. Every output says what it is in the report.
-import hashlib
+from analysis.sources import digest, short_title
 
 FIGURES = "results/figures/{experiment}/{scale}"
 
@@ -7,16 +7,6 @@ FIGURES = "results/figures/{experiment}/{scale}"
 wildcard_constraints:
     experiment="[^/]+",
     scale="[^/]+",
-
-
-def digest(*patterns):
-    """Of the files' content: drawings are made again when what draws them changed."""
-    files = sorted(
-        path for each in patterns for path in Path(workflow.basedir).glob(each)
-    )
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[
-        :12
-    ]
 
 
 ANALYSIS = digest("analysis/*.py", "analysis/reference/*.csv")
@@ -34,12 +24,13 @@ rule tables:
         "results/logs/tables/{experiment}-{scale}.log",
     localrule: True
     conda:
-        "../envs/burstlab/conda.yaml"
+        "../envs/analysis/conda.yaml"
     params:
         records="results/{experiment}/{scale}",
         code=ANALYSIS,
     shell:
-        "python -m analysis tables {params.records} --output {output.tables} > {log} 2>&1"
+        "PYTHONPATH=src python -m analysis tables {params.records}"
+        " --output {output.tables} > {log} 2>&1"
 
 
 rule phases:
@@ -51,9 +42,9 @@ rule phases:
             caption="../report/summary.rst",
             category="What was measured",
             labels={
+                "shows": "conditions",
                 "experiment": "{experiment}",
                 "scale": "{scale}",
-                "shows": "conditions",
             },
         ),
         page=report(
@@ -61,9 +52,9 @@ rule phases:
             caption="../report/phases.rst",
             category="What was measured",
             labels={
+                "shows": "phases of a cell",
                 "experiment": "{experiment}",
                 "scale": "{scale}",
-                "shows": "phases of a cell",
             },
         ),
         data=f"{FIGURES}/phases.csv",
@@ -71,18 +62,24 @@ rule phases:
         "results/logs/phases/{experiment}-{scale}.log",
     localrule: True
     conda:
-        "../envs/burstlab/conda.yaml"
+        "../envs/analysis/conda.yaml"
     params:
         directory=subpath(output.page, parent=True),
         code=ANALYSIS,
     shell:
-        "python -m analysis tell --tables {input.tables} --output {params.directory} > {log} 2>&1"
+        "PYTHONPATH=src python -m analysis tell --tables {input.tables}"
+        " --output {params.directory} > {log} 2>&1"
 
 
 for figure in sorted(
     {name for one in campaign.experiments.values() for name in one.figures}
 ):
     paper, number = figure.split("-", 1)
+    labels = {
+        "figure": number,
+        "shows": short_title(figure),
+        "experiment": "{experiment}, {scale} scale",
+    }
 
     rule:
         name:
@@ -94,23 +91,24 @@ for figure in sorted(
                 f"{FIGURES}/{figure}.svg",
                 caption=f"../report/{figure}.rst",
                 category=paper.capitalize(),
-                labels={
-                    "figure": number,
-                    "experiment": "{experiment}",
-                    "scale": "{scale}",
-                },
+                labels={**labels, "as": "drawing"},
+            ),
+            csv=report(
+                f"{FIGURES}/{figure}.csv",
+                caption=f"../report/{figure}.rst",
+                category=paper.capitalize(),
+                labels={**labels, "as": "numbers"},
             ),
             png=f"{FIGURES}/{figure}.png",
-            csv=f"{FIGURES}/{figure}.csv",
         log:
             f"results/logs/{figure}/{{experiment}}-{{scale}}.log",
         localrule: True
         conda:
-            "../envs/burstlab/conda.yaml"
+            "../envs/analysis/conda.yaml"
         params:
             figure=f"{paper} {number}",
             code=ANALYSIS,
             stem=subpath(output.svg, strip_suffix=".svg"),
         shell:
-            "python -m analysis figure {params.figure} --tables {input.tables}"
+            "PYTHONPATH=src python -m analysis figure {params.figure} --tables {input.tables}"
             " --output {params.stem} > {log} 2>&1"
