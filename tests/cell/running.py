@@ -71,7 +71,11 @@ class Place:
 
     def left_behind(self) -> list[str]:
         """Processes, mounts, scratch and leases of this place."""
-        left = [f"mount {m.path}" for m in mounts() if m.path.startswith(str(self.root))]
+        left = [
+            f"mount {m.path}"
+            for m in mounts()
+            if m.path.startswith(f"{self.root}/") and m.path != str(self.scratch)
+        ]
         left += [f"scratch {path}" for path in self.scratch.glob("*")]
         left += [f"lease {path}" for path in self.state.glob("*")]
         return left + [f"process {pid}" for pid in self.processes()]
