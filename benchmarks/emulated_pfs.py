@@ -58,7 +58,7 @@ def mounted(directory: Path, emulation: Emulation) -> Iterator[int]:
     mount, backing = directory / "mount", directory / "backing"
     mount.mkdir()
     backing.mkdir()
-    command = [sys.executable, "-m", "burstlab.pfs", mount, f"--export=work={backing}"]
+    command = [sys.executable, "-m", "burstlab.pfs", str(mount), f"--export=work={backing}"]
     server = subprocess.Popen([*command, *emulation.arguments()], stdout=subprocess.DEVNULL)
     try:
         while mounted_at(mount) is None:
