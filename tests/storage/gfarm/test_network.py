@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from burstlab.storage.gfarm.network import FreePort, listens, local_addresses
+from burstlab.storage.gfarm.network import FreePort, listens, local_addresses, misnamed
 
 
 def test_a_kept_port_is_for_daemons_that_allow_reuse_only() -> None:
@@ -43,3 +43,18 @@ def test_loopback_is_an_address_of_this_host() -> None:
     assert "127.0.0.1" in local_addresses()
     for address in local_addresses():
         socket.inet_aton(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [("127.0.1.1", "its name is 127.0.1.1 to itself"), ("203.0.113.9", "no address of this host")],
+)
+def test_a_host_that_others_would_not_find_by_its_name_is_told(
+    address: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostbyname", lambda name: address)
+    assert told in misnamed("node01")
+
+
+def test_a_name_that_means_nothing_is_told() -> None:
+    assert "can't be resolved" in misnamed("no-such-host.invalid")

@@ -23,7 +23,7 @@ ANSWER_S = 60.0  # a mount under load may be slow, but not this slow
 
 _LOST = {  # log -> a line that says data were lost
     "gfarm2fs": re.compile(r"<RELEASE:\w+>\[.*?\](?P<what>.*)"),
-    "gfmd": re.compile(r"(?P<what>gfsd on .* exited without closing write-opened file.*)"),
+    "gfmd": re.compile(r"(?P<what>gfsd on \S+ exited without closing write-opened file)"),
 }
 # gfls -li: inode, mode, links, user, group, size, date, name; a name may hold any byte but /
 _LISTED = re.compile(rb" *(\d+) -\S+ +\d+ \S+ +\S+ +(\d+) \w+ +\d+ +[\d:]+ (.+)")

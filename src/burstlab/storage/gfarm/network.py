@@ -51,6 +51,23 @@ def local_addresses() -> list[str]:
     return sorted(set(_LOCAL.findall(Path("/proc/net/fib_trie").read_text())))
 
 
+def misnamed(host: str) -> str:
+    """Why other hosts can't mean the same as this one by its name, or nothing.
+
+    gfsd serves the addresses of its interfaces, and Debian's installer writes another one, of
+    the loopback, for the host's own name into /etc/hosts.
+    """
+    try:
+        address = socket.gethostbyname(host)
+    except OSError as error:
+        return f"its name can't be resolved: {error.strerror}; add it to /etc/hosts"
+    if address.startswith("127."):
+        return f"its name is {address} to itself: give it its network address in /etc/hosts"
+    if address not in local_addresses():
+        return f"its name is {address}, which is no address of this host: correct /etc/hosts"
+    return ""
+
+
 def _free_for_tcp() -> socket.socket:
     keeper = socket.socket()
     keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,14 +5,15 @@ import pwd
 from collections.abc import Sequence
 from pathlib import Path
 from signal import SIGKILL
+from subprocess import DEVNULL
 from typing import Any
 
 from burstlab.errors import StorageError
 from burstlab.mounts import mount_of, mounted_at
 from burstlab.nodes import Node
 from burstlab.storage.gfarm.configuration import LOCAL, Instance, files
-from burstlab.storage.gfarm.network import FreePort, listens, local_addresses
-from burstlab.storage.gfarm.programs import ask, end, spawn, wait_until
+from burstlab.storage.gfarm.network import FreePort, listens, local_addresses, misnamed
+from burstlab.storage.gfarm.programs import ask, end, missing, spawn, wait_until
 from burstlab.storage.nodelocal import sync_filesystem
 
 TYPE = "fuse.gfarm2fs"
@@ -23,7 +24,13 @@ FOREGROUND = ("-d", "-L", "warning")  # -d alone would log everything
 _SOCKET = "/tmp/.gfarm-gfsd{}-{}"  # GFSD_LOCAL_SOCKET_DIR (gfs_proto.h): address, port
 
 # Whoever asks a mount whose server died may hang, so it is asked by a process of its own.
-_WATCH = 'while stat -f -- "$0" >/dev/null 2>&1 && : >"$1"; do sleep 5; done'
+# It ends when any of its steps does not succeed, be it that somebody ends one.
+_WATCH = 'while stat -f -- "$0" && : >"$1" && sleep 5; do :; done'
+
+
+def unfit(node: Node, alone: bool) -> str:
+    """Node action: why this host can't be a Gfarm node, or nothing."""
+    return missing() or ("" if alone else misnamed(node.host.name))
 
 
 def instance_on(node: Node, server: str, port: int) -> Instance:
@@ -70,7 +77,7 @@ def start_filesystem_node(
     _leave_probe(node, instance, Path(mount))
     beat = instance.directory / "beat"
     beat.touch()
-    node.lease.spawn(["/bin/sh", "-c", _WATCH, mount, beat], WATCH)
+    node.lease.spawn(["/bin/sh", "-c", _WATCH, mount, beat], WATCH, DEVNULL)
     return {**_what_it_is(node, instance, mount), "gfarm2fs_options": options}
 
 
@@ -93,8 +100,10 @@ def stop_filesystem_node(node: Node, mount: str) -> None:
     watch = node.lease.children.get(WATCH)
     if watch and watch.poll() is None:
         os.killpg(watch.pid, SIGKILL)  # the group of a child not waited for is nobody else's
-    _unmount(node, mount)
-    end(node, "gfsd", END_S)
+    try:
+        _unmount(node, mount)
+    finally:
+        end(node, "gfsd", END_S)
 
 
 def stop_metadata_server(node: Node) -> None:

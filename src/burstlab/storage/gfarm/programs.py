@@ -37,8 +37,8 @@ _LEAD = '"$0" "$@"; exit $?'
 _OWN_GFSD = "BURSTLAB_GFSD"
 
 
-def missing(node: Node) -> str:
-    """Node action: why this host can't be a Gfarm node, or nothing."""
+def missing() -> str:
+    """What this host lacks of the programs and of FUSE, or nothing."""
     absent = [program for program in PACKAGES if find_command(program) is None]
     if absent:
         packages = " ".join(dict.fromkeys(PACKAGES[program] for program in absent))

@@ -30,9 +30,9 @@ class GfarmStorage(Storage):
                 "Gfarm needs one file system node per host: "
                 f"{len(hosts)} virtual nodes share one host"
             )
-        missing = self.context.nodes.call(f"{_HERE}.programs:missing")
-        lacking = (f"{host}: {why}" for host, why in missing.items() if why)
-        return super().unavailable() or next(lacking, None)
+        found = self.context.nodes.call(f"{_HERE}.node:unfit", alone=len(hosts) == 1)
+        unfit = (self._told(host, why) for host, why in found.items() if why)
+        return super().unavailable() or next(unfit, None)
 
     @property
     def mount(self) -> Path:
