@@ -13,6 +13,7 @@ from tools.setup.failure import InTheWay
 from tools.setup.interpreter import Python
 from tools.setup.once import run
 
+SYSTEM_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 UNFINISHED = {"state": "unfinished"}
 
 
@@ -84,7 +85,8 @@ def _build(root: Path, uv: Path, python: Python, *, anew: bool) -> None:
         "--build-constraints",
         locks / "build.lock",
     ]
-    variables = {"UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1", **_cache(root)}
+    variables = {"UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1"}
+    variables |= {**_cache(root), **_certificates()}
     steps: list[list[str | Path]] = [
         [uv, "pip", "sync", *chosen, "--require-hashes", locks / "requirements.lock"],
         [uv, "pip", "install", *chosen, "--no-deps", "--editable", root],
@@ -115,6 +117,16 @@ def _cache(root: Path) -> dict[str, str]:
     if "UV_CACHE_DIR" in os.environ or (nearest.is_dir() and os.access(nearest, os.W_OK)):
         return {}
     return {"UV_CACHE_DIR": str(root / ".tools" / "cache")}
+
+
+def _certificates() -> dict[str, str]:
+    """The system's certificates where it has any: a site's own proxy or mirror is known there only.
+
+    The second name is what older versions of uv call it.
+    """
+    if any(Path(bundle).exists() for bundle in SYSTEM_CERTIFICATES):
+        return {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+    return {}
 
 
 def _write(stamp: Path, description: dict[str, str]) -> None:
