@@ -3,8 +3,7 @@
 
 rule montage:
     input:
-        dataset=ancient(campaign.dataset),
-        environment=ancient("results/environments/montage.json"),
+        ancient(campaign.prepared("montage")),
     output:
         record=campaign.record("montage"),
     log:

@@ -89,14 +89,11 @@ def test_a_cell_that_no_experiment_has() -> None:
 
 
 def test_the_site_s_scale_unless_another_is_asked_for() -> None:
-    assert (
-        Campaign(ROOT, {"site": "local"})
-        .targets("sawada")[0]
-        .startswith("results/figures/sawada/demo/")
-    )
-    asked = Campaign(ROOT, {"site": "local", "scale": "paper"})
-    assert asked.targets("sawada")[0].startswith("results/figures/sawada/paper/")
-    assert Campaign(ROOT, {"site": "abci"}).targets("sawada") == asked.targets("sawada")
+    default = Campaign(ROOT, {"site": "local"}).targets("sawada")
+    asked = Campaign(ROOT, {"site": "local", "scale": "paper"}).targets("sawada")
+    assert default[0] == "results/sawada/demo/montage/pfs-none/n1/default/r1/record.json"
+    assert asked[-1] == "results/figures/sawada/paper/sawada-3.svg"
+    assert asked == Campaign(ROOT, {"site": "abci"}).targets("sawada")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,11 @@ def load(root: Path, text: str, name: str = "it") -> Site:
             "cores_per_node: 0",
             "cores_per_node: 0: greater than or equal to 1 is wanted",
         ),
+        (
+            "launch: ssh",
+            "launch: sssh",
+            "launch: there is no 'sssh', did you mean 'ssh'? (allowed: local, ssh, srun, mpirun)",
+        ),
         ("{directory: /lustre}", "{}", "pfs: either `directory` or `emulated` is wanted"),
         (
             "{directory: /lustre}",

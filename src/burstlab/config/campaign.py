@@ -69,8 +69,8 @@ class Campaign:
             if path.with_name("conda.yaml").exists()
         ]
         self._contents: dict[str, str] = {}
+        self._existing: dict[str, bool] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
-        self.dataset = _answering(self._dataset)
         self.run = _answering(self._run)
         self.conditions = _answering(self._conditions)
         self.definition = _answering(self._definition)
@@ -80,11 +80,12 @@ class Campaign:
     # --- targets ---
 
     def targets(self, experiment: str, scale: str | None = None) -> list[str]:
-        """What is wanted of an experiment at ``scale`` (default: the one asked for).
+        """Records and figures of an experiment at ``scale`` (default: the one asked for).
 
-        The figures, which want the records in turn.
+        The figures alone would do, but then Snakemake never missed a record that was deleted.
         """
-        return self.figures(experiment, scale or self.scale)
+        scale = scale or self.scale
+        return [*self.records(experiment, scale), *self.figures(experiment, scale)]
 
     def demo(self) -> list[str]:
         """Records and figures of all that belongs to the demo."""
@@ -123,17 +124,31 @@ class Campaign:
         """Pattern of the records of a workload; its wildcard is the cell's name."""
         return f"results/{{cell,[^/]+/[^/]+/{workload}/.+}}/record.json"
 
+    def prepared(self, workload: str) -> Callable[[Wildcards], list[str]]:
+        """Function of the wildcards: what must be there before a cell of ``workload`` starts.
+
+        These are the manifest of its data set and the list of its environment's programs. To
+        Snakemake, a cell whose record is there is outdated when one of them is missing and gets
+        made for another cell, though both are `ancient`: so such a cell does not ask for it.
+        """
+        environment = f"results/environments/{workload}.json"
+
+        def paths(wildcards: Wildcards) -> list[str]:
+            wanted = [environment] if workload in self.environments else []
+            dataset = self._cell(wildcards).block.dataset
+            if dataset is not None:
+                self._wanted.add(dataset)
+                wanted.append(str(make.manifest_path(dataset)))
+            missing = [path for path in wanted if not self._exists(path)]
+            if missing and Path(f"results/{wildcards.cell}/record.json").exists():
+                return [path for path in wanted if path not in missing]
+            return wanted
+
+        return _answering(paths)
+
     def modules(self, environment: str) -> list[str]:
         """Environment modules that the site has for an environment of envs/."""
         return self.site.modules.get(environment, [])
-
-    def _dataset(self, wildcards: Wildcards) -> str | list[str]:
-        """The manifest that a cell reads its data by; none where it needs no data."""
-        dataset = self._cell(wildcards).block.dataset
-        if dataset is None:
-            return []
-        self._wanted.add(dataset)
-        return str(make.manifest_path(dataset))
 
     def _run(self, wildcards: Wildcards, output: object) -> str:
         """Flags for ``burstlab run``, quoted.
@@ -162,6 +177,12 @@ class Campaign:
     def _definition(self, wildcards: DatasetWildcards) -> str:
         """What a data set is made from; when it changes, the data set is made again."""
         return make.conditions(self._datasets[wildcards.dataset])
+
+    def _exists(self, path: str) -> bool:
+        """Looked at once per path: thousands of cells ask."""
+        if path not in self._existing:
+            self._existing[path] = Path(path).exists()
+        return self._existing[path]
 
     def _nodes(self, wildcards: Wildcards) -> int:
         return self._cell(wildcards).nodes

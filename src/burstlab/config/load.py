@@ -38,22 +38,23 @@ def load_yaml(path: Path, model: type[Model], context: object = None) -> Model:
 
     Raises ConfigurationError: one line with the file, the place in it, the value, what is allowed.
     """
+    where = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+        raise ConfigurationError(f"{where}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 at byte {error.start}") from error
+        raise ConfigurationError(f"{where}: not UTF-8 at byte {error.start}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         said = " ".join(f"{error.problem}".split())
-        raise ConfigurationError(f"{path}{line}: not valid YAML: {said}") from error
+        raise ConfigurationError(f"{where}{line}: not valid YAML: {said}") from error
     except yaml.reader.ReaderError as error:
-        raise ConfigurationError(f"{path}: not valid YAML: {error.reason}") from error
+        raise ConfigurationError(f"{where}: not valid YAML: {error.reason}") from error
     if not isinstance(data, dict):
-        raise ConfigurationError(f"{path}: a mapping of keys to values is wanted")
-    return validate(data, model, str(path), context)
+        raise ConfigurationError(f"{where}: a mapping of keys to values is wanted")
+    return validate(data, model, str(where), context)
 
 
 def validate(

@@ -19,6 +19,7 @@ from pydantic import (
 from burstlab.config.load import Document, allowed, load_yaml, wrong
 from burstlab.config.matrix import text
 from burstlab.errors import ConfigurationError
+from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.storage import STORAGES, storage_class
 
@@ -57,7 +58,11 @@ class Site(Document):
     virtual_nodes: bool = Field(False, description="Nodes are directories of this machine.")
     cores_per_node: int | None = Field(None, ge=1, description="Default: all of a node's.")
     local_dir: str = Field(description="Base of node-local scratch; $VARIABLES expand in the job.")
-    launch: Literal["local", "ssh"] = Field("local", description="How other hosts are reached.")
+    launch: str = Field(
+        "local",
+        description="How other hosts are reached.",
+        json_schema_extra={"enum": ["local", *LAUNCHERS]},
+    )
     launch_options: list[str] = Field(default=[], description="Words for the launcher.")
     drop_caches: str = Field("", description="Command that drops the page cache of a node.")
     pfs: Pfs
@@ -67,6 +72,13 @@ class Site(Document):
     modules: dict[str, list[str]] = Field(
         default={}, description="Environment modules for each environment of envs/."
     )
+
+    @field_validator("launch")
+    @classmethod
+    def _launcher(cls, given: str) -> str:
+        if given not in (names := ["local", *LAUNCHERS]):
+            raise wrong(f"there is no {given!r}{allowed(given, names)}")
+        return given
 
     @field_validator("storages")
     @classmethod
