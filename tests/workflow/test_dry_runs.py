@@ -1,0 +1,85 @@
+"""Every experiment can be planned on every site, as the guides say it is typed."""
+
+import re
+
+import pytest
+
+from burstlab.config.campaign import Campaign
+from tests.workflow.checkout import ROOT, Checkout
+
+SITES = sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml"))
+EXPERIMENTS = sorted(path.stem for path in (ROOT / "config/experiments").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout.make(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiment_on_a_site(checkout: Checkout, site: str, experiment: str) -> None:
+    run = checkout.shell(f"snakemake --profile {site} -n {experiment}")
+    assert run.status == 0, run.text
+    campaign = Campaign(ROOT, {"site": site})
+    records = campaign.records(experiment, campaign.scale)
+    assert records
+    assert all(f"output: {record}\n" in run.text for record in records)
+    assert all(f"{figure}" in run.text for figure in campaign.figures(experiment, campaign.scale))
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_jobs_ask_for_the_nodes_of_their_cell(checkout: Checkout, site: str) -> None:
+    text = checkout.shell(f"snakemake --profile {site} -n sawada").text
+    cells = text.split("\nrule montage:")[1:]
+    assert cells
+    for cell in cells:
+        nodes = re.search(r"/n(\d+)/", cell)[1]  # type: ignore[index]
+        assert re.search(rf"resources: .*\bnodes={nodes}, runtime=\d+\n", cell)
+        assert f"--nodes {nodes} " in cell
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("snakemake --profile local demo -n", 18),
+        ("snakemake --profile local sawada -n --config scale=demo", 18),
+        ("snakemake --profile local sawada -n --config scale=paper", 40),
+        ("snakemake --profile local report -n", 18),
+        ("snakemake --profile local -n", 18),
+    ],
+)
+def test_a_target(checkout: Checkout, line: str, count: int) -> None:
+    run = checkout.shell(line)
+    assert run.status == 0, run.text
+    assert run.jobs["montage"] == count
+
+
+def test_a_mistake_is_one_line_before_any_job(checkout: Checkout) -> None:
+    path = checkout.root / "config/experiments/wrong.yaml"
+    path.write_text("title: wrong\nscale: {}\n")
+    try:
+        run = checkout.shell("snakemake --profile local demo")
+    finally:
+        path.unlink()
+    assert run.status != 0
+    assert run.text.splitlines()[-1] == (
+        "burstlab: config/experiments/wrong.yaml: scale: unknown key, did you mean 'scales'? "
+        "(allowed: title, paper, figures, part_of_demo, scales)"
+    )
+    assert "Building DAG" not in run.text
+
+
+def test_no_site_is_one_line(checkout: Checkout) -> None:
+    run = checkout.shell("snakemake --cores 1 demo")
+    assert run.status != 0
+    assert run.text.splitlines()[-1] == (
+        f"burstlab: no site: give --profile NAME or --config site= ({', '.join(SITES)})"
+    )
+
+
+def test_a_login_node_is_not_computed_on(checkout: Checkout) -> None:
+    run = checkout.shell("snakemake --profile abci sawada")
+    assert run.status != 0
+    assert run.text.splitlines()[-1].startswith("burstlab: site abci: the profile has no executor")
+    assert not (checkout.root / "results/environments").exists()
