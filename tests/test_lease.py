@@ -179,3 +179,14 @@ def test_another_users_state_directory_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("BURSTLAB_STATE", other)
     with pytest.raises(lease.BurstlabError, match="another user"):
         lease.state_directory()
+
+
+def test_a_directory_that_was_there_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "data").write_text("keep")
+    held = Lease.create()
+    with pytest.raises(FileExistsError):
+        held.directory(tmp_path / "precious")
+    assert held.clean() == []
+    assert (tmp_path / "precious" / "data").read_text() == "keep"
+    held.release()

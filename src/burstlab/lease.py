@@ -10,6 +10,7 @@ journal that can be locked is stale. Cleaning up at the end of a cell and reapin
 holder are the same code, ``Lease.clean``.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -77,10 +78,20 @@ class Lease:
         return lease
 
     def directory(self, path: str | Path) -> Path:
-        """Make a new private directory (0700) that goes with the lease."""
-        self._write({"directory": os.fspath(path)})
-        os.mkdir(path, 0o700)
-        return Path(path)
+        """Make a new private directory (0700) that goes with the lease.
+
+        Raises FileExistsError when there is one already: it is not ours, and stays.
+        """
+        path = Path(path)
+        if path.exists() or path.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        self._write({"directory": str(path)})
+        try:
+            path.mkdir(0o700)
+        except FileExistsError:
+            self._write({"not ours": str(path)})
+            raise
+        return path
 
     def mount(self, path: str | Path) -> None:
         """Announce a mount point: whatever is mounted there is unmounted by ``clean``."""
@@ -199,6 +210,8 @@ def read(journal: Path) -> Held:
             held.about = entry
         elif "directory" in entry:
             held.directories.append(entry["directory"])
+        elif "not ours" in entry:
+            held.directories.remove(entry["not ours"])
         elif "mount" in entry:
             held.mounts.append(entry["mount"])
     return held

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from burstlab.errors import StorageError
 from burstlab.storage.interface import Storage
 from burstlab.storage.nodelocal import probe, sync_filesystem
 
@@ -20,8 +21,11 @@ class PfsStorage(Storage):
 
     def start(self) -> None:
         """See Storage; the cell has started the parallel file system already."""
-        self.mount.mkdir(0o700)
-        probe(self.mount)
+        try:
+            self.mount.mkdir(0o700)
+            probe(self.mount)
+        except OSError as error:
+            raise StorageError(f"pfs {self.mount}: {error.strerror}") from error
 
     def drain(self) -> None:
         """See Storage."""
