@@ -1,4 +1,4 @@
-"""Data sets: immutable inputs, each described by a manifest (docs/datasets.md)."""
+"""Data sets: immutable inputs, each described by a manifest."""
 
 from collections.abc import Callable
 

@@ -4,6 +4,7 @@
 download cut short for a good one, and leaves empty files behind: so every tile is looked at.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from burstlab.errors import ConfigurationError
 LIST_LIMIT_S = 600
 TILE_LIMIT_S = 60  # of silence, per tile
 TOGETHER = 20  # tiles per call of mArchiveExec: how often progress is told
+PR_SET_PDEATHSIG = 1
 STRUCT = re.compile(r'\[struct stat="(\w+)"(.*?)\]\s*$', re.DOTALL | re.MULTILINE)
 FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|([^,\]]*))')
 
@@ -51,13 +53,13 @@ def tile_name(file: str) -> str:
 
 
 def _check_programs() -> None:
-    for program in ("mArchiveList", "mArchiveExec"):
+    # With curl alone mArchiveExec (6.0) never ends: each wget that it can't start rewinds its table.
+    for program in ("mArchiveList", "mArchiveExec", "wget"):
         if not shutil.which(program):
             raise ConfigurationError(
-                f"{program} is not on PATH: install Montage, or give tiles by BURSTLAB_2MASS"
+                f"{program} is not on PATH: install Montage and wget, or give tiles by "
+                "BURSTLAB_2MASS"
             )
-    if not shutil.which("wget") and not shutil.which("curl"):
-        raise ConfigurationError("neither wget nor curl is on PATH: mArchiveExec needs one of them")
 
 
 def _listed(region: Region, band: str, path: Path) -> Table:
@@ -87,7 +89,7 @@ def _read_table(path: Path) -> Table:
         raise ConfigurationError(f"mArchiveList: no tiles in {path}: is the region covered?")
     for file in table["file"]:
         if Path(file).name != file or not tile_name(file).endswith(".fits"):
-            raise ConfigurationError(f"mArchiveList: {path}: {file!r} is no name of a tile")
+            raise ConfigurationError(f"mArchiveList: {path}: {str(file)!r} is no name of a tile")
     return table
 
 
@@ -95,18 +97,16 @@ def _fetch_rows(rows: Table, directory: Path, report: Report) -> None:
     """Fetch what is not there yet, and whole. Raises ConfigurationError when a tile is missing."""
     names = [tile_name(file) for file in rows["file"]]
     wanted = [i for i, name in enumerate(names) if fault(directory / name)]
-    failed: list[str] = []
     for start in range(0, len(wanted), TOGETHER):
         part = wanted[start : start + TOGETHER]
         report("tiles fetched", len(rows) - len(wanted) + start, len(rows))
         _fetch_part(rows[part], directory)
-        lost = [i for i in part if fault(directory / names[i])]
-        failed += [f"{names[i]} {fault(directory / names[i])}" for i in lost]
-        if len(lost) == len(part):
+        if all(fault(directory / names[i]) for i in part):
             break  # nothing comes any more: to ask for the rest would take hours
-    if failed:
+    lost = [f"{names[i]}: {why}" for i in wanted if (why := fault(directory / names[i]))]
+    if lost:
         raise ConfigurationError(
-            f"mArchiveExec: {len(failed)} tiles failed, first {failed[0]}: "
+            f"mArchiveExec: {len(lost)} of {len(rows)} tiles did not come, first {lost[0]}; "
             "the same command goes on from here"
         )
     report("tiles fetched", len(rows), len(rows))
@@ -125,6 +125,11 @@ def _fetch_part(rows: Table, directory: Path) -> None:
         raise ConfigurationError(f"mArchiveExec: {said.get('count')} tiles tried of {len(rows)}")
 
 
+def _end_with_parent() -> None:
+    """In the child: after `kill -9` of this process nobody else would end it (prctl(2))."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _call(command: Sequence[str], directory: Path, limit_s: float) -> dict[str, str]:
     """Fields of the struct that a program of Montage prints; raises unless it says OK."""
     program = command[0]
@@ -137,6 +142,7 @@ def _call(command: Sequence[str], directory: Path, limit_s: float) -> dict[str, 
         text=True,
         errors="replace",
         start_new_session=True,  # its wget ends with it
+        preexec_fn=_end_with_parent,
     )
     try:
         output, _ = child.communicate(timeout=limit_s)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from burstlab.dataset import Report, silent, twomass
-from burstlab.dataset.manifest import Manifest, members
+from burstlab.dataset.manifest import Manifest, absolute, members
 from burstlab.dataset.model import Dataset
 from burstlab.dataset.writing import scan, write_manifest
+from burstlab.errors import ConfigurationError
 
 RESULTS = Path("results/datasets")
 
@@ -21,18 +22,25 @@ def make(name: str, dataset: Dataset, path: Path, report: Report = silent) -> Ma
     What is not given lies beside the manifest. Raises ConfigurationError that names the file that
     is missing or damaged; then there is no manifest.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    provided = twomass.provide(dataset, path.parent, report)
-    return write_manifest(
-        path,
-        scan(provided.root, members(provided.root, provided.patterns), report),
-        name=name,
-        source=provided.source,
-        details=provided.details,
-        root=provided.root,
-        patterns=provided.patterns,
-    )
+    path = absolute(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        provided = twomass.provide(dataset, path.parent, report)
+        found = members(provided.root, provided.patterns)
+        paths = [path for path in found if (provided.root / path).is_file()]
+        return write_manifest(
+            path,
+            scan(provided.root, paths, report),
+            name=name,
+            source=provided.source,
+            details=provided.details,
+            root=provided.root,
+            patterns=provided.patterns,
+        )
+    except OSError as error:
+        place = error.filename or path.parent
+        raise ConfigurationError(f"data set {name}: {place}: {error.strerror}") from error
 
 
 def conditions(dataset: Dataset) -> str:

@@ -129,7 +129,8 @@ def verify(manifest: Manifest, *, full: bool = False) -> list[str]:
     if not manifest.root.is_dir():
         return [f"{manifest.root}: the directory is gone"]
     known = {entry.path for entry in manifest.files}
-    new = [path for path in members(manifest.root, manifest.patterns) if path not in known]
+    found = members(manifest.root, manifest.patterns)
+    new = [path for path in found if path not in known and (manifest.root / path).is_file()]
     faults = _faults(manifest, manifest.files, full)
     return _named(faults + [f"{path}: is not in the manifest" for path in new])
 
@@ -155,7 +156,10 @@ def checksum(path: Path) -> str:
 
 
 def members(root: Path, patterns: Iterable[str]) -> list[str]:
-    """Paths below ``root`` that match one of ``patterns`` (glob; ``**`` for any depth)."""
+    """Paths below ``root`` that match one of ``patterns`` (glob; ``**`` for any depth).
+
+    Directories may be among them: to ask for each file what it is would double the cost.
+    """
     from glob import iglob
 
     found: set[str] = set()

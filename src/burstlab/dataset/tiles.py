@@ -23,6 +23,8 @@ def fault(path: Path) -> str | None:
             with fits.open(path, memmap=False) as units:
                 last = units[len(units) - 1].fileinfo()
         needed = last["datLoc"] + last["datSpan"]
+    except FileNotFoundError:
+        return "missing"
     except EOFError:
         return "truncated: the gzip stream ends early"
     except (OSError, ValueError, IndexError, fits.VerifyError) as error:
