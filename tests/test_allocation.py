@@ -39,7 +39,9 @@ def test_slurm_step_on_one_node_asks_for_the_whole_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squeue = tmp_path / "squeue"
-    squeue.write_text('#!/bin/sh\n[ "$*" = "--noheader --jobs 7 --format %N" ] && echo "node[1-2]"\n')
+    squeue.write_text(
+        '#!/bin/sh\n[ "$*" = "--noheader --jobs 7 --format %N" ] && echo "node[1-2]"\n'
+    )
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_JOB_NODELIST": "node1"}
@@ -68,7 +70,10 @@ def test_virtual_nodes_are_this_machine_as_often_as_there_are_nodes() -> None:
     [
         ({"nodes": 4, "hosts": "n1,n2"}, r"4 nodes asked for, 2 in --hosts \(n1, n2\)"),
         ({"nodes": 1, "hosts": "n[1-"}, r"host list 'n\[1-'"),
-        ({"nodes": 1, "environment": {"PBS_NODEFILE": "/missing"}}, "PBS_NODEFILE=/missing: No such"),
+        (
+            {"nodes": 1, "environment": {"PBS_NODEFILE": "/missing"}},
+            "PBS_NODEFILE=/missing: No such",
+        ),
     ],
 )
 def test_bad_allocations_name_the_place_and_the_value(

@@ -40,7 +40,9 @@ def test_a_recycled_pid_is_neither_alive_nor_ended() -> None:
 
 
 def test_who_ignores_sigterm_is_killed() -> None:
-    script = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    script = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    )
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
@@ -54,9 +56,7 @@ def test_members_are_found_by_mark_session_and_directory(tmp_path: os.PathLike[s
     at_home = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
     stranger = sleeper(SOME_MARK="here-too")
     try:
-        found = {
-            m.pid for m in process.members("SOME_MARK=here", {led.pid}, [os.fspath(tmp_path)])
-        }
+        found = {m.pid for m in process.members("SOME_MARK=here", {led.pid}, [os.fspath(tmp_path)])}
         assert {marked.pid, led.pid, at_home.pid} <= found
         assert stranger.pid not in found, "a longer value of the mark is another mark"
         spared = {m.pid for m in process.members("SOME_MARK=here", but_not={marked.pid})}

@@ -39,7 +39,7 @@ def test_results_and_failures_come_back_from_the_child(held: Lease) -> None:
 
 
 def test_a_child_that_is_killed_is_told(held: Lease) -> None:
-    with pytest.raises(BurstlabError, match="died .killed by SIGKILL."):
+    with pytest.raises(BurstlabError, match="killed by SIGKILL"):
         Supervisor(held).call(kill_myself)
 
 
@@ -52,14 +52,14 @@ def test_a_dead_daemon_ends_the_wait_and_is_named(held: Lease) -> None:
     daemon = held.spawn(["sleep", "60"], "gfsd")
     workload = held.spawn(["sleep", "60"], WORKLOAD)
     subprocess.Popen(["sh", "-c", f"sleep 0.2; kill -9 {daemon.pid}"]).wait()
-    with pytest.raises(StorageError, match="gfsd died .killed by SIGKILL."):
+    with pytest.raises(StorageError, match="gfsd died"):
         supervisor.wait(workload)
 
 
 def test_a_dead_daemon_ends_a_call_that_hangs(held: Lease) -> None:
     supervisor = Supervisor(held)
     daemon = held.spawn(["sleep", "0.3"], "gfmd")
-    with pytest.raises(StorageError, match="gfmd died .exit status 0."):
+    with pytest.raises(StorageError, match="gfmd died"):
         supervisor.call(time.sleep, 60)
     assert daemon.poll() == 0
 
@@ -77,8 +77,8 @@ def test_the_storages_own_account_ends_the_wait(
 def test_no_descriptor_is_left_open(held: Lease) -> None:
     supervisor = Supervisor(held)
     held.spawn(["sleep", "60"], "daemon")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         supervisor.call(os.getpid)
     supervisor.wait(held.spawn(["true"], WORKLOAD))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -20,7 +20,8 @@ from burstlab.allocation import Allocation
 from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
-from burstlab.pfs.site import EmulatedPfs, Emulation, MountedPfs, ParallelFileSystem
+from burstlab.pfs.emulation import Emulation
+from burstlab.pfs.site import EmulatedPfs, MountedPfs, ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import provenance
 from burstlab.record import CellKey, Metric, Record

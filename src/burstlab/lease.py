@@ -32,7 +32,8 @@ SCHEMA = "burstlab.lease/1"
 WORKLOAD = "workload"  # the one child that is no daemon
 
 _JOURNAL_THEN_EXEC = (
-    '[ -f "$0" ] && IFS= read -r stat </proc/self/stat && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
+    '[ -f "$0" ] && IFS= read -r stat </proc/self/stat'
+    ' && printf "%s\\n" "$stat" >>"$0" && exec "$@"'
 )
 
 
@@ -255,7 +256,7 @@ def reap(grace_s: float = 5.0) -> list[str]:
 
 
 def _is_of_this_host(held: Held) -> bool:
-    return held.about.get("host", os.uname().nodename) == os.uname().nodename
+    return str(held.about.get("host", os.uname().nodename)) == os.uname().nodename
 
 
 def _session_is_ours(leader: Identity) -> bool:

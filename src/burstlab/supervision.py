@@ -5,8 +5,8 @@ can block and then ignores every signal but SIGKILL. Such work runs in a forked 
 be given up and killed.
 """
 
-import os
 import marshal
+import os
 import select
 import signal
 import subprocess

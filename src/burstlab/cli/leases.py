@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import time
+from pathlib import Path
 
 from burstlab import lease
 
@@ -31,8 +32,8 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _locked(journal: object) -> bool:
-    with open(str(journal), "rb") as opened:
+def _locked(journal: Path) -> bool:
+    with journal.open("rb") as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

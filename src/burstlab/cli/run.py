@@ -18,7 +18,7 @@ from burstlab.cache import STATES
 from burstlab.cell import Cell, Request
 from burstlab.errors import ConfigurationError
 from burstlab.launch import LAUNCHERS
-from burstlab.pfs.site import Emulation
+from burstlab.pfs.emulation import Emulation
 from burstlab.record import CellKey
 from burstlab.storage import STORAGES, storage_class
 

@@ -63,7 +63,7 @@ def sync_filesystem(directory: Path) -> None:
     for where, _, names in os.walk(directory):
         for name in names:
             try:
-                descriptor = os.open(os.path.join(where, name), os.O_RDONLY | os.O_NOFOLLOW)
+                descriptor = os.open(Path(where, name), os.O_RDONLY | os.O_NOFOLLOW)
             except OSError:
                 continue  # a link, a socket, or gone meanwhile
             try:
