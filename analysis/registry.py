@@ -6,12 +6,15 @@ A module of figures is named after its paper and listed in PAPERS; adding a pape
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
-from matplotlib.figure import Figure as Canvas
 
 from analysis.tables import Tables
 from burstlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 PAPERS = ("sawada",)
 
@@ -20,7 +23,7 @@ PAPERS = ("sawada",)
 class Drawing:
     """A drawn figure and every number on it, which is written beside it as CSV."""
 
-    canvas: Canvas
+    canvas: "Canvas"
     data: pl.DataFrame
 
 

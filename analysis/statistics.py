@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
@@ -42,6 +41,8 @@ class Median:
         middle = float(np.median(sample))
         if sample.size < SMALLEST_SAMPLE or np.ptp(sample) == 0:
             return cls(int(sample.size), middle, None, None)
+        from scipy import stats  # takes a second, and histograms don't need it
+
         interval = stats.bootstrap(
             (sample,),
             np.median,
