@@ -15,8 +15,9 @@ def place(tmp_path: Path) -> Place:
 
 def test_the_workload_sees_its_world(place: Place) -> None:
     script = 'env >"$BURSTLAB_CELL_DIR/seen"; touch "$BURSTLAB_MOUNT/here"; pwd'
-    done = place.run("--storage", "nodelocal", "--nodes", "2", "--cores-per-node", "3",
-                     "--label", "workload=noop", "--label", "size_mb=7", run=["sh", "-c", script])  # fmt: skip
+    flags = ["--nodes", "2", "--cores-per-node", "3", "--label", "workload=noop"]
+    flags += ["--label", "size_mb=7"]
+    done = place.run("--storage", "nodelocal", *flags, run=["sh", "-c", script])
     assert done.returncode == 0, done.stderr
     seen = dict(line.split("=", 1) for line in (place.cell / "seen").read_text().splitlines())
     assert seen["BURSTLAB_NODES"] == "2"
