@@ -4,9 +4,9 @@ They reach it as their HTTP proxy, so nothing leaves the machine. The facts it s
 
 * mArchiveList asks a proxy for `http://montage-web.ipac.caltech.edu:80/cgi-bin/ArchiveList/
   nph-archivelist?survey=2mass+J&location=...&size=DIAGONAL&units=deg&mode=TBL`, HTTP/1.0, and
-  copies the answer into its table from the first line that is neither the status, nor `Content-type`,
-  nor empty: so the service sends no other header. A line `{"error":"..."}` is an error; whatever
-  else comes is taken for a table, a page of HTML too.
+  copies the answer into its table from the first line that is neither the status, nor
+  `Content-type`, nor empty: so the service sends no other header. A line `{"error":"..."}` is an
+  error; whatever else comes is taken for a table, a page of HTML too.
   Source: Caltech-IPAC/Montage, MontageLib/ArchiveList/montageArchiveList.c.
 * The table is IPAC ASCII with, last, the columns URL and file; `file` ends in `.fits.gz`, and the
   URLs are `http://irsa.ipac.caltech.edu/ibe/data/twomass/full/full/<night>/s<scan>/image/*.fits.gz`.

@@ -58,7 +58,9 @@ def test_a_tile_that_did_not_come_is_named_and_only_it_is_fetched_again(
 ) -> None:
     lost = sorted(archive.tiles)[2]
     getattr(archive, fault).add(lost)
-    with pytest.raises(ConfigurationError, match=f"1 of 6 tiles did not come, first {lost}: missing"):
+    with pytest.raises(
+        ConfigurationError, match=f"1 of 6 tiles did not come, first {lost}: missing"
+    ):
         fetched(tmp_path)
     assert not (tmp_path / DIRECTORY).exists() and not (tmp_path / "manifest.json").exists()
     archive.asked.clear()

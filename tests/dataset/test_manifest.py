@@ -1,6 +1,7 @@
 """The manifest file: what is written is read, whole or not at all, and cheaply."""
 
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -88,7 +89,7 @@ def test_a_large_manifest_is_sampled_evenly(tmp_path: Path) -> None:
     assert sample == manifest.sample(200)
     assert {*sample} <= {*entries}
     numbers = [entry.size for entry in sample]
-    gaps = [after - before for before, after in zip(numbers, numbers[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(numbers)]
     assert len(sample) == 200 and max(gaps) < 2 * 20_000 / 200 and min(gaps) > 0
 
 
@@ -125,7 +126,9 @@ def test_it_moves_with_the_files_beside_it(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "after/manifest.json").root == tmp_path / "after/tiles"
 
 
-def test_files_elsewhere_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_elsewhere_stay_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("manifests").mkdir()
     manifest = written(Path("manifests"), [], root=Path("tiles"))

@@ -66,12 +66,17 @@ def test_what_did_not_change_is_fine(files: dict[str, bytes]) -> None:
 def test_each_damage_is_told(
     files: dict[str, bytes], damage: Callable[[Path], None], data: st.DataObject
 ) -> None:
-    with directory_of({name: content + b"." for name, content in files.items()}) as (root, manifest):
+    with directory_of({name: content + b"." for name, content in files.items()}) as (
+        root,
+        manifest,
+    ):
         hurt = data.draw(st.sampled_from(manifest.files)).path
         damage(root / hurt)
         full = verify(manifest, full=True)
         assert len(full) == 1 and full[0].startswith(f"{hurt}: {TOLD[damage]}")
-        assert verify(manifest) == spot_check(manifest) == ([] if damage is rewrite_unseen else full)
+        assert (
+            verify(manifest) == spot_check(manifest) == ([] if damage is rewrite_unseen else full)
+        )
 
 
 def tree(tmp_path: Path, number: int) -> Manifest:

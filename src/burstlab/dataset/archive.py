@@ -150,7 +150,7 @@ def _call(command: Sequence[str], directory: Path, limit_s: float) -> dict[str, 
         raise ConfigurationError(f"{program}: no end after {limit_s:.0f} s") from error
     finally:
         if child.returncode is None:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
     status, first = next(iter(STRUCT.findall(output)), ("", ""))
     said = {key: text or word for key, text, word in FIELD.findall(first)}
