@@ -109,6 +109,8 @@ class AgentNodes:
         while len(answers) < len(self.hosts):
             missing = next(h.name for h in self.hosts if h.name not in answers)
             for answer in self._read(deadline, missing, failure):
+                if "gone" in answer:
+                    raise NodeError(answer["host"], f"{answer['gone']}: {self._last_words()}")
                 if "error" in answer:
                     raise NodeError(answer["host"], answer["error"])
                 if wanted(answer):

@@ -21,7 +21,7 @@ from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipp
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.emulation import Emulation
-from burstlab.pfs.site import EmulatedPfs, MountedPfs, ParallelFileSystem
+from burstlab.pfs.site import DATASET, EmulatedPfs, MountedPfs, ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import provenance
 from burstlab.record import CellKey, Metric, Record
@@ -201,7 +201,7 @@ class Cell:
         if isinstance(request.pfs, Emulation):
             exports = {"cell": request.cell_dir}
             if request.manifest:
-                exports["dataset"] = request.manifest.root
+                exports[DATASET] = request.manifest.root
             return EmulatedPfs(directory, request.pfs, exports, self.lease)
         return MountedPfs(request.pfs or request.cell_dir, request.key.id, self.lease)
 

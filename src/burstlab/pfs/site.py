@@ -14,6 +14,8 @@ from burstlab.mounts import mount_of, mounted_at
 from burstlab.pfs.emulation import SOURCE, Emulation
 from burstlab.supervision import Supervisor, ended_how
 
+DATASET = "dataset"  # the export that nobody may write
+
 
 class ParallelFileSystem(Protocol):
     """A parallel file system as one cell uses it."""
@@ -91,7 +93,10 @@ class EmulatedPfs:
         self._lease.directory(self._backing)
         self._lease.directory(self._mount)
         self._lease.mount(self._mount)
-        exports = [f"{name}={path}" for name, path in self._exports.items()]
+        exports = [
+            f"{name}={path}{':ro' if name == DATASET else ''}"
+            for name, path in self._exports.items()
+        ]
         flags = [part for export in exports for part in ("--export", export)]
         command = [sys.executable, "-m", "burstlab.pfs", str(self._mount), *flags]
         with self._log.open("wb") as log:
