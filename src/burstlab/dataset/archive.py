@@ -53,7 +53,7 @@ def tile_name(file: str) -> str:
 
 
 def _check_programs() -> None:
-    # With curl alone mArchiveExec (6.0) never ends: each wget that it can't start rewinds its table.
+    # With curl alone mArchiveExec (6.0) never ends: a wget that it can't start rewinds its table.
     for program in ("mArchiveList", "mArchiveExec", "wget"):
         if not shutil.which(program):
             raise ConfigurationError(
