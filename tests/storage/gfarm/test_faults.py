@@ -99,7 +99,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 GFSD = "/gfsd -d"
-WORKER = "gfsd: cilent"  # as gfsd 2.7.20 spells it
+WORKER = "gfsd: c"  # client; 2.7.20 spells it "cilent"
 
 
 def test_the_worker_of_a_writer_dies_and_the_writer_is_told_nothing(
