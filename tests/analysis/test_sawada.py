@@ -179,3 +179,13 @@ def test_no_text_leaves_the_page(make: Make, tmp_path: Path, name: str) -> None:
             make(storage, nodes, issues=(long, "another"), parameters={"engine": "pwrake"})
         make("provided", nodes, status="failed", reason=f"{long} on {nodes}")
     assert outside(draw(name, tmp_path).canvas) == []
+
+
+def test_the_conditions_of_the_runs_are_told(make: Make, tmp_path: Path) -> None:
+    for repeat, load in ((1, 0.1), (2, 2.5)):
+        machine = {"hostname": "laptop", "cores": 2, "cpu_model": "A CPU", "load_before": load}
+        make("pfs", repeat=repeat, provenance=machine)
+    told = words(draw("sawada-1", tmp_path).canvas)
+    assert "2mass-test (synthetic tiles, made by burstlab's generator; 12 files, 1.6 MB)" in told
+    assert "cache: cold · 2 cores, A CPU · load before a run: 0.1 to 2.5" in told
+    assert "the parallel file system is emulated" in told
