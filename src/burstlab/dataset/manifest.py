@@ -174,7 +174,7 @@ def absolute(path: Path) -> Path:
 
 
 def _faults(manifest: Manifest, entries: Sequence[Entry], full: bool) -> list[str]:
-    root = manifest.root
+    root = str(manifest.root)
     step = 1 if full else BATCH
     batches = [entries[i : i + step] for i in range(0, len(entries), step)]
     if len(batches) == 1:
@@ -186,14 +186,14 @@ def _faults(manifest: Manifest, entries: Sequence[Entry], full: bool) -> list[st
         return [fault for faults in found for fault in faults]
 
 
-def _batch_faults(root: Path, entries: Iterable[Entry], full: bool) -> list[str]:
-    found = ((entry.path, _fault(root / entry.path, entry, full)) for entry in entries)
+def _batch_faults(root: str, entries: Iterable[Entry], full: bool) -> list[str]:
+    found = ((entry.path, _fault(f"{root}/{entry.path}", entry, full)) for entry in entries)
     return [f"{path}: {fault}" for path, fault in found if fault]
 
 
-def _fault(path: Path, entry: Entry, full: bool) -> str | None:
+def _fault(path: str, entry: Entry, full: bool) -> str | None:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116: a million Path objects take 5 s
         if not stat.S_ISREG(found.st_mode):
             return "is not a file"
         if found.st_size < entry.size:
@@ -202,7 +202,7 @@ def _fault(path: Path, entry: Entry, full: bool) -> str | None:
             return f"changed: {found.st_size} bytes instead of {entry.size}"
         if found.st_mtime_ns == entry.mtime_ns and not full:
             return None
-        return None if checksum(path) == entry.checksum else "changed: has another checksum"
+        return None if checksum(Path(path)) == entry.checksum else "changed: has another checksum"
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
     except OSError as error:
