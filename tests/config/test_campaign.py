@@ -108,7 +108,7 @@ def test_the_site_s_scale_unless_another_is_asked_for() -> None:
         ("config/experiments/sawada.yaml", "runtime_min: 10", "runtime_min: 20", False),
         ("config/experiments/sawada.yaml", "repeats: 3", "repeats: 9", False),
         ("config/experiments/sawada.yaml", "title:", "# title\ntitle:", False),
-        ("config/sites/local.yaml", "local_dir: /tmp", "local_dir: /scratch", False),
+        ("config/sites/local.yaml", "title:", "local_dir: /scratch\ntitle:", False),
         ("config/sites/local.yaml", "title:", "launch: ssh\ntitle:", False),
     ],
 )

@@ -39,7 +39,7 @@ def load(root: Path, text: str, name: str = "it") -> Site:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("local_dir: $PBS_LOCALDIR\n", "", "local_dir: is missing"),
+        ("default_scale: paper\n", "", "default_scale: is missing"),
         (
             "scheduler: pbs",
             "scheduler: pbspro",

@@ -68,6 +68,7 @@ class Campaign:
             for path in sorted((root / "envs").glob("*/commands.txt"))
             if path.with_name("conda.yaml").exists()
         ]
+        self._manifests = {name: str(make.manifest_path(name)) for name in self._datasets}
         self._contents: dict[str, str] = {}
         self._existing: dict[str, bool] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
@@ -138,7 +139,7 @@ class Campaign:
             dataset = self._cell(wildcards).block.dataset
             if dataset is not None:
                 self._wanted.add(dataset)
-                wanted.append(str(make.manifest_path(dataset)))
+                wanted.append(self._manifests[dataset])
             missing = [path for path in wanted if not self._exists(path)]
             if missing and Path(f"results/{wildcards.cell}/record.json").exists():
                 return [path for path in wanted if path not in missing]

@@ -57,7 +57,11 @@ class Site(Document):
     )
     virtual_nodes: bool = Field(False, description="Nodes are directories of this machine.")
     cores_per_node: int | None = Field(None, ge=1, description="Default: all of a node's.")
-    local_dir: str = Field(description="Base of node-local scratch; $VARIABLES expand in the job.")
+    local_dir: str | None = Field(
+        None,
+        description="Base of node-local scratch; $VARIABLES expand in the job. "
+        "Default: $TMPDIR, else /tmp.",
+    )
     launch: str = Field(
         "local",
         description="How other hosts are reached.",
@@ -93,7 +97,9 @@ class Site(Document):
 
     def run_arguments(self, storage: str) -> list[str]:
         """Flags for ``burstlab run`` that say where a cell on ``storage`` runs."""
-        flags = ["--launch", self.launch, "--local-dir", self.local_dir]
+        flags = ["--launch", self.launch]
+        if self.local_dir is not None:
+            flags += ["--local-dir", self.local_dir]
         flags += [f"--launch-option={option}" for option in self.launch_options]
         if self.virtual_nodes:
             flags += ["--virtual"]
