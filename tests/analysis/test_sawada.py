@@ -182,8 +182,8 @@ def test_no_text_leaves_the_page(make: Make, tmp_path: Path, name: str) -> None:
 
 
 def test_the_conditions_of_the_runs_are_told(make: Make, tmp_path: Path) -> None:
-    for repeat, load in ((1, 0.1), (2, 2.5)):
-        machine = {"hostname": "laptop", "cores": 2, "cpu_model": "A CPU", "load_before": load}
+    for repeat, before in ((1, 0.1), (2, 2.5)):
+        machine = {"hostname": "laptop", "cores": 2, "cpu_model": "A CPU", "load_before": before}
         make("pfs", repeat=repeat, provenance=machine)
     told = words(draw("sawada-1", tmp_path).canvas)
     assert "2mass-test (synthetic tiles, made by burstlab's generator; 12 files, 1.6 MB)" in told
