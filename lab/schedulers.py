@@ -14,7 +14,8 @@ Launch = Callable[[str, list[str], Callable[[], bool]], None]
 class Scheduler(Protocol):
     """The functions of ``lab.slurm`` and ``lab.gridengine``."""
 
-    PROGRAMS: tuple[str, ...]  # that must be there, as absolute paths
+    def programs(self, lab: Lab) -> tuple[str, ...]:
+        """What must be there, as absolute paths."""
 
     def write(self, lab: Lab, account: Account) -> None:
         """Make configuration, keys and state directories, before anything runs."""

@@ -7,13 +7,14 @@ import os
 import re
 from pathlib import Path
 
+from lab import accounting
 from lab.accounts import Account
 from lab.layout import HEAD, Lab
 from lab.mounts import fstab_line
 from lab.namespaces import answers, listening, wait_until
 from lab.schedulers import Launch
 
-PROGRAMS = (
+_PROGRAMS = (
     "/usr/sbin/munged",
     "/usr/sbin/slurmctld",
     "/usr/sbin/slurmd",
@@ -25,6 +26,11 @@ CONTROLLER_PORT = 6817
 NODE_PORT = 6818
 # slurm.conf: nodes silent for this long are down. slurmctld asks every third of it.
 NODE_TIMEOUT_S = 6
+
+
+def programs(lab: Lab) -> tuple[str, ...]:
+    """See lab.schedulers."""
+    return (*_PROGRAMS, *(accounting.PROGRAMS if lab.accounting else ()))
 
 
 def folder(lab: Lab) -> Path:
@@ -97,6 +103,8 @@ def write(lab: Lab, account: Account) -> None:
     (state / "etc/slurm.conf").write_text(slurm_conf_text(lab))
     (state / "etc/cgroup.conf").write_text(cgroup_conf_text())
     (lab.log / "jobcomp.txt").touch()
+    if lab.accounting:
+        accounting.write(state / "etc")
     with open(state / "munge.key", "wb", opener=_private) as key:
         key.write(os.urandom(128))
 
@@ -115,6 +123,8 @@ def start(lab: Lab, machine: str, launch: Launch) -> None:
     """See lab.schedulers."""
     launch("munged", munged_command(lab, machine), MUNGE_SOCKET.exists)
     if machine == HEAD:
+        if lab.accounting:
+            accounting.start(lab, launch)
         launch("slurmctld", ["/usr/sbin/slurmctld", "-D"], lambda: listening(CONTROLLER_PORT))
     else:
         wait_until(lambda: answers(HEAD, CONTROLLER_PORT), "slurmctld on the head")
