@@ -11,12 +11,14 @@ from burstlab import lease, process
 from burstlab.errors import BurstlabError, ConfigurationError, NodeError
 from burstlab.lease import Lease
 from burstlab.process import Identity
-from burstlab.stopping import StopSignals
+from burstlab.stopping import Stopped, StopSignals
 from lab import accounts, mounts, namespaces, schedulers, ssh, writing
 from lab.layout import HEAD, Lab
 
 KIND = "lab"  # in the lease of a lab
 PROGRAMS = ("ip", "tc", "mount", "pivot_root", "unshare", "nsenter", "setpriv", "ssh-keygen")
+# Grid Engine needs up to 65 s to let go of the last life of a node that was lost.
+READY_LIMIT_S = 120.0
 KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TERM")
 
 
@@ -34,10 +36,12 @@ def up(lab: Lab) -> None:
             writing.write(lab, account)
             start_site(lab, held)
             boot(lab, lab.machines)
-        except BaseException:
+        except BaseException as error:
             signals.hold()
             for problem in clean(held):
                 print(f"burstlab lab up: {problem}", file=sys.stderr)
+            if isinstance(error, Stopped):
+                raise BurstlabError(str(error)) from None
             raise
 
 
@@ -133,7 +137,7 @@ def check(lab: Lab) -> None:
         raise ConfigurationError(
             f"--directory {lab.directory}: ordinary users can't get through {closed[-1]}"
         )
-    wanted = (*PROGRAMS, ssh.SSHD, *schedulers.of(lab).PROGRAMS)
+    wanted = (*PROGRAMS, ssh.SSHD, *schedulers.of(lab).programs(lab))
     if missing := [program for program in wanted if shutil.which(program) is None]:
         raise ConfigurationError(
             f"missing for the lab: {', '.join(missing)}; "
@@ -183,7 +187,9 @@ def boot(lab: Lab, machines: Iterable[str]) -> None:
             raise NodeError(machine, said[-1] if said else f"exit status {child.returncode}")
     nodes = [machine for machine in booting if machine != HEAD]
     namespaces.wait_until(
-        lambda: not waiting_for(lab, nodes), f"readiness of {', '.join(nodes)}", limit_s=60
+        lambda: not waiting_for(lab, nodes),
+        f"readiness of {', '.join(nodes)}",
+        limit_s=READY_LIMIT_S,
     )
 
 
