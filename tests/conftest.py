@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from burstlab.mounts import mounts_below
 from tests import leaks
@@ -21,6 +22,8 @@ _failed = pytest.StashKey[bool]()
 def pytest_configure(config: pytest.Config) -> None:
     """Scratch and leases of this run are nobody else's."""
     config.pluginmanager.register(Requirements(), "requirements")
+    settings.register_profile("burstlab", deadline=None, derandomize=leaks.ALONE)
+    settings.load_profile("burstlab")
     _sweep_dead_runs(Path(tempfile.gettempdir()))
     private = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     private.chmod(0o711)  # jobs of other users pass through

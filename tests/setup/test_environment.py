@@ -11,6 +11,8 @@ import pytest
 
 from tests.setup.checkout import ANOTHER, PACKAGE, UV, Checkout
 
+pytestmark = pytest.mark.slow
+
 # A uv that says it has begun, then does nothing for as long as nobody ends it.
 SLOW_UV = """#!/bin/sh
 case "$*" in
