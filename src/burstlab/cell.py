@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 REPORTS = ("metrics.json", "operations.csv", "facts.json", "issues.json")
+PAGES = os.sysconf("SC_PHYS_PAGES")
 LOGS = ("workload.log", "check.log", "agents.log")
 
 
@@ -92,6 +93,7 @@ class Cell:
                 reason, exit_status = self._verdict(error)
             stop.hold()
             self._teardown()
+            self._judge_conditions(load_before)
             done = Record(
                 status=status,
                 reason=reason,
@@ -101,7 +103,10 @@ class Cell:
                 spans=tuple(self.timeline.spans),
                 hosts=self.request.allocation.hosts,
                 command=self.request.command,
-                provenance=provenance(load_before, Path.cwd()),
+                provenance={
+                    **provenance(load_before, Path.cwd()),
+                    "allocation": self.request.allocation.origin,
+                },
                 issues=tuple(self.issues),
                 **self.facts,
             )
@@ -307,6 +312,18 @@ class Cell:
         self.issues += _read_json(directory / "issues.json", list) or []
         if (directory / "operations.csv").exists():
             self.facts["operations"] = "operations.csv"
+
+    def _judge_conditions(self, load_before: float) -> None:
+        """Validity issues of the machine and the data set."""
+        cores = len(os.sched_getaffinity(0))
+        if load_before > cores:
+            self.issues.append(f"the host was busy: load {load_before:.1f} on {cores} cores")
+        manifest, memory = self.request.manifest, os.sysconf("SC_PAGE_SIZE") * PAGES
+        if manifest and manifest.size_bytes < memory and self.request.cache != "cold":
+            self.issues.append(
+                f"the data set ({manifest.size_bytes / 1e6:.0f} MB) fits in memory "
+                f"({memory / 1e9:.0f} GB) and the cache was {self.request.cache}"
+            )
 
     def _verdict(self, error: BaseException) -> tuple[str, int]:
         """Reason and exit status; a dead daemon is the reason behind whatever else went wrong."""

@@ -49,7 +49,7 @@ def test_the_record_tells_spans_reports_and_provenance(place: Place) -> None:
     assert all(span["elapsed_s"] >= 0 for span in record["spans"])
     assert record["metrics"] == [{"name": "rate", "value": 2.5, "unit": "MB/s", "better": "higher"}]
     assert record["workload_facts"] == {"engine": "sh"}
-    assert record["issues"] == ["only a test"]
+    assert "only a test" in record["issues"]
     assert record["operations"] == "operations.csv"
     assert record["storage"]["name"] == "nodelocal"
     assert record["provenance"]["cores"] >= 1
