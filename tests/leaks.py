@@ -3,12 +3,14 @@
 Looked for after every test and again after every module (whose own fixtures may hold things while
 its tests run). Others may be at work on the same machine, so only what can be told to be ours
 counts: what lies in this run's directories, or carries them in its environment or arguments. On a
-machine that is ours alone (CI) every new mount and every process in a new name space counts.
+machine that is ours alone (CI) every new mount and every process in a new name space is told too,
+but not ended.
 """
 
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,18 +48,26 @@ class Inventory:
 def look(place: Place, known: frozenset[int]) -> Inventory:
     """Everything of ours there is now; ``known`` processes are left out."""
     below = f"{place.run}/"
-    others = {f"network name space {path}" for path in _entries(NAMESPACES)}
+    mine, suspects = {}, set()
+    for proc in _new_processes(known):
+        with suppress(OSError):  # it ended meanwhile, or is another user's
+            if is_ours(proc, below):
+                mine[_describe(proc)] = Identity.of(int(proc.name))
+            elif ALONE and is_suspect(proc):
+                suspects.add(_describe(proc))
+    others = {f"network name space {path}" for path in _entries(NAMESPACES)} | suspects
     for block in Path("/sys/block").glob("loop*/loop/backing_file"):
         if (path := block.read_text().strip()).startswith(below):
             others.add(f"loop device {block.parts[3]} on {path}")
     left_over = [*_scratch(place.run, 0), *_scratch(place.run / "state", 0)]
     if place.test is not None:
         left_over += _scratch(place.test, DEPTH)
-    return Inventory(
-        processes={f"process {i.pid}: {what}": i for i, what in _processes(below, known)},
-        mounts={f"mount {m.path}": m.path for m in mounts() if ALONE or m.path.startswith(below)},
-        others=frozenset(others | {f"left over: {path}" for path in left_over}),
-    )
+    others |= {f"left over: {path}" for path in left_over}
+    points = {m.path for m in mounts()}
+    own = {path for path in points if path.startswith(below)}
+    if ALONE:
+        others |= {f"mount {path}" for path in points - own}
+    return Inventory(mine, {f"mount {path}": path for path in own}, frozenset(others))
 
 
 def leaked(before: Inventory, place: Place, known: frozenset[int]) -> list[str]:
@@ -72,9 +82,8 @@ def leaked(before: Inventory, place: Place, known: frozenset[int]) -> list[str]:
             break
         time.sleep(0.02)
     process.end([identity for name, identity in now.processes.items() if name in new], grace_s=0)
-    for name, path in reversed(now.mounts.items()):
-        if name in new:
-            unmount(path)
+    for path in sorted((now.mounts[name] for name in new & now.mounts.keys()), reverse=True):
+        unmount(path)
     return sorted(new)
 
 
@@ -83,30 +92,37 @@ def pids() -> frozenset[int]:
     return frozenset(int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
 
 
-def _processes(below: str, known: frozenset[int]) -> Iterator[tuple[Identity, str]]:
-    for pid in pids() - known - {os.getpid()}:
-        try:
-            identity = Identity.of(pid)
-            if identity.alive() and is_ours(Path("/proc", str(pid)), below):
-                arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if not any(servant in arguments for servant in OWN_SERVANTS):
-                    yield identity, arguments.replace(b"\0", b" ").decode(errors="replace").strip()
-        except OSError:
-            continue  # it ended meanwhile, or is another user's
-
-
 def is_ours(proc: Path, below: str) -> bool:
-    """A child of this run, or one that knows its directories, or hides where it belongs."""
+    """A child of this run, or a process that knows its directories or works there."""
     if _descends_from_here(int(proc.name)):
         return True
+    if below.encode() in (proc / "environ").read_bytes() + (proc / "cmdline").read_bytes():
+        return True
+    return any(f"{(proc / link).readlink()}/".startswith(below) for link in ("cwd", "exe"))
+
+
+def is_suspect(proc: Path) -> bool:
+    """A process of some cell, or in a network of its own, that does not tell whose it is."""
     environment = (proc / "environ").read_bytes()
-    if below.encode() in environment + (proc / "cmdline").read_bytes():
+    if b"BURSTLAB_CELL=" in environment and b"BURSTLAB_STATE=" not in environment:
         return True
-    if ALONE and b"BURSTLAB_CELL=" in environment and b"BURSTLAB_STATE=" not in environment:
-        return True
-    if any(f"{(proc / link).readlink()}/".startswith(below) for link in ("cwd", "exe")):
-        return True
-    return ALONE and (proc / "ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+    return (proc / "ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+
+
+def _new_processes(known: frozenset[int]) -> Iterator[Path]:
+    """Those that run and are not known, without this one and what Python keeps for itself."""
+    for pid in pids() - known - {os.getpid()}:
+        proc = Path("/proc", str(pid))
+        with suppress(OSError):
+            arguments = (proc / "cmdline").read_bytes()
+            servant = any(word in arguments for word in OWN_SERVANTS)
+            if Identity.of(pid).alive() and not servant:
+                yield proc
+
+
+def _describe(proc: Path) -> str:
+    arguments = (proc / "cmdline").read_bytes().replace(b"\0", b" ")
+    return f"process {proc.name}: {arguments.decode(errors='replace').strip()}"
 
 
 def _descends_from_here(pid: int) -> bool:

@@ -166,6 +166,28 @@ def test_home_that_cannot_be_written_is_told(checkout: Checkout) -> None:
     assert (checkout.root / ".tools" / "cache").is_dir()
 
 
+@pytest.mark.requires("root", "netns")
+def test_checkout_of_another_user_can_be_used_but_not_changed(checkout: Checkout) -> None:
+    """As root nothing is read-only by its mode, hence a mount in a name space of its own."""
+    assert checkout.setup().returncode == 0
+    lock = checkout.root / "envs" / "burstlab" / "requirements.lock"
+    read_only = 'mount --bind "$PWD" "$PWD" && mount -o remount,ro,bind "$PWD" && cd "$PWD" && '
+    command = ["unshare", "--mount", "sh", "-c", read_only + 'exec "$@"', "sh", *checkout.command()]
+    for expected, told in ((0, "nothing to do"), (6, "Read-only file system")):
+        done = subprocess.run(
+            command,
+            cwd=checkout.root,
+            env=checkout.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=200,
+        )
+        assert done.returncode == expected, done.stdout
+        assert told in done.stdout
+        lock.write_text(lock.read_text() + "# changed\n")
+
+
 def test_clean_takes_back_what_was_made_and_nothing_else(checkout: Checkout) -> None:
     assert checkout.setup().returncode == 0
     before = {path.name for path in checkout.root.iterdir()} - {".venv", ".tools"}

@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
         print(f"setup: {error}", file=sys.stderr)
         return error.exit_status
     except OSError as error:  # nowhere to write, no space: the system's own words say which
-        print(f"setup: {error}", file=sys.stderr)
+        print(f"setup: {error.filename}: {error.strerror}", file=sys.stderr)
         return InTheWay.exit_status
     except KeyboardInterrupt:
         print("setup: interrupted; make setup goes on from here", file=sys.stderr)

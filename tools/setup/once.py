@@ -22,14 +22,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
     Raises InTheWay when the checkout can't be written or the other one never ends.
     """
-    try:
-        directory.mkdir(exist_ok=True)
-        descriptor = os.open(directory / "setup.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise InTheWay(
-            f"{error.filename} can't be written ({error.strerror}): "
-            "the checkout must belong to you; make a clone of your own"
-        ) from error
+    descriptor = _open(directory)
     _wait_for(descriptor)
     _lock.append(descriptor)
     try:
@@ -72,6 +65,20 @@ def run(
 def last_lines(output: str, count: int = 8) -> str:
     """The end of what a tool printed, indented, for a message."""
     return "\n".join(f"    {line}" for line in output.rstrip().splitlines()[-count:])
+
+
+def _open(directory: Path) -> int:
+    """The lock file. Who can't write it can still find that nothing is to be done."""
+    lock = directory / "setup.lock"
+    try:
+        directory.mkdir(exist_ok=True)
+        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        if lock.exists():
+            return os.open(lock, os.O_RDONLY)
+        raise InTheWay(
+            f"{error.filename} can't be written ({error.strerror}): make a clone of your own"
+        ) from error
 
 
 def _wait_for(descriptor: int) -> None:
