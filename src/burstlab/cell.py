@@ -5,18 +5,15 @@ allocation → storage → staging → cache state → workload → check → dr
 covered by the lease.
 """
 
-import json
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from burstlab import cache, lease, record
-from burstlab.allocation import Allocation
+from burstlab import cache, lease, record, reports
 from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
@@ -24,43 +21,18 @@ from burstlab.pfs.emulation import Emulation
 from burstlab.pfs.site import DATASET, EmulatedPfs, MountedPfs, ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import provenance
-from burstlab.record import CellKey, Metric, Record
+from burstlab.record import Record
+from burstlab.request import Request
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
 
 if TYPE_CHECKING:
-    from burstlab.dataset.manifest import Manifest
+    pass
 
 
-REPORTS = ("metrics.json", "operations.csv", "facts.json", "issues.json")
 PAGES = os.sysconf("SC_PHYS_PAGES")
 LOGS = ("workload.log", "check.log", "agents.log")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What `burstlab run` was asked for, checked."""
-
-    key: CellKey
-    allocation: Allocation
-    command: tuple[str, ...]
-    storage: type[Storage]
-    storage_options: Any
-    pfs: Path | Emulation | None  # a directory, the emulator's costs, or none at all
-    local_dir: Path  # base of node-local scratch
-    cell_dir: Path
-    launch: str = "local"
-    launch_options: tuple[str, ...] = ()
-    needs: frozenset[str] = frozenset()
-    manifest: "Manifest | None" = None
-    staging: str = "none"
-    cache: str = "as-is"
-    drop_caches: str = ""
-    stage_out: tuple[str, ...] = ()
-    check: tuple[str, ...] = ()
-    time_limit_s: float = 0.0
-    repeat_command: tuple[str, ...] = field(default=())  # what the user types to run it again
 
 
 class Cell:
@@ -68,7 +40,7 @@ class Cell:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.timeline = Timeline(_title(request))
+        self.timeline = Timeline(request.title)
         self.issues: list[str] = []
         self.facts: dict[str, Any] = {}  # fields of the record as they become known
         self.lease: Lease
@@ -159,7 +131,7 @@ class Cell:
         request = self.request
         self.issues += lease.reap()
         request.cell_dir.mkdir(parents=True, exist_ok=True)
-        for name in REPORTS + LOGS:
+        for name in reports.FILES + LOGS:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
         identifier = request.key.id
@@ -301,17 +273,9 @@ class Cell:
             raise StorageError("; ".join(dict.fromkeys(wrong)))
 
     def _read_reports(self) -> None:
-        """What the workload left in its cell directory."""
-        directory = self.request.cell_dir
-        metrics = _read_json(directory / "metrics.json", list)
-        try:
-            self.facts["metrics"] = tuple(Metric(**metric) for metric in metrics or [])
-        except TypeError as error:
-            raise BurstlabError(f"{directory / 'metrics.json'}: {error}") from error
-        self.facts["workload_facts"] = _read_json(directory / "facts.json", dict) or {}
-        self.issues += _read_json(directory / "issues.json", list) or []
-        if (directory / "operations.csv").exists():
-            self.facts["operations"] = "operations.csv"
+        facts, issues = reports.read(self.request.cell_dir)
+        self.facts |= facts
+        self.issues += issues
 
     def _judge_conditions(self, load_before: float) -> None:
         """Validity issues of the machine and the data set."""
@@ -388,21 +352,3 @@ class WorkloadFailed(BurstlabError):
     def __init__(self, returncode: int) -> None:
         super().__init__(f"the workload ended with {ended_how(returncode)}")
         self.status = 128 - returncode if returncode < 0 else returncode
-
-
-def _title(request: Request) -> str:
-    key = request.key
-    name = key.workload or Path(request.command[0]).name
-    return f"{name} {key.storage}-{key.staging} n{key.nodes} r{key.repeat}"
-
-
-def _read_json(path: Path, kind: type) -> Any:
-    if not path.exists():
-        return None
-    try:
-        value = json.loads(path.read_text())
-    except ValueError as error:
-        raise BurstlabError(f"{path}: not JSON: {error}") from error
-    if not isinstance(value, kind):
-        raise BurstlabError(f"{path}: a JSON {kind.__name__} is wanted")
-    return value

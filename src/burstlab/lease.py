@@ -170,10 +170,15 @@ class Lease:
 
     def _end_processes(self, held: "Held", grace_s: float) -> list[Identity]:
         sessions = {identity.pid for identity in held.processes if _session_is_ours(identity)}
-        found = set(process.members(f"{MARKER}={self.id}", sessions, held.directories))
-        found.update(identity for identity in held.processes if identity.alive())
-        found.discard(Identity.of(os.getpid()))
-        return process.end(found, grace_s)
+        me, left = Identity.of(os.getpid()), []
+        for _ in range(3):  # who forked between the look and the signal is seen at the next
+            found = set(process.members(f"{MARKER}={self.id}", sessions, held.directories))
+            found.update(identity for identity in held.processes if identity.alive())
+            found.discard(me)
+            if not found:
+                return []
+            left = process.end(found, grace_s)
+        return left
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         self._lock.write(json.dumps(entry).encode() + b"\n")

@@ -15,11 +15,12 @@ from typing import Any
 
 from burstlab.allocation import allocate
 from burstlab.cache import STATES
-from burstlab.cell import Cell, Request
+from burstlab.cell import Cell
 from burstlab.errors import ConfigurationError
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import CellKey
+from burstlab.request import Request
 from burstlab.storage import STORAGES, storage_class
 
 LABELS = ("experiment", "scale", "workload", "dataset", "repeat")

@@ -1,0 +1,45 @@
+"""What one cell is asked to do, checked; nothing here starts anything."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from burstlab.allocation import Allocation
+from burstlab.pfs.emulation import Emulation
+from burstlab.record import CellKey
+from burstlab.storage.interface import Storage
+
+if TYPE_CHECKING:
+    from burstlab.dataset.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `burstlab run` was asked for, checked."""
+
+    key: CellKey
+    allocation: Allocation
+    command: tuple[str, ...]
+    storage: type[Storage]
+    storage_options: Any
+    pfs: Path | Emulation | None  # a directory, the emulator's costs, or none at all
+    local_dir: Path  # base of node-local scratch
+    cell_dir: Path
+    launch: str = "local"
+    launch_options: tuple[str, ...] = ()
+    needs: frozenset[str] = frozenset()
+    manifest: "Manifest | None" = None
+    staging: str = "none"
+    cache: str = "as-is"
+    drop_caches: str = ""
+    stage_out: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+    time_limit_s: float = 0.0
+    repeat_command: tuple[str, ...] = ()  # what the user types to run it again
+
+    @property
+    def title(self) -> str:
+        """What a log calls the cell."""
+        key = self.key
+        name = key.workload or Path(self.command[0]).name
+        return f"{name} {key.storage}-{key.staging} n{key.nodes} r{key.repeat}"
