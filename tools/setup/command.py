@@ -29,7 +29,8 @@ def main(argv: list[str]) -> int:
         print(f"setup: {error}", file=sys.stderr)
         return error.exit_status
     except OSError as error:  # nowhere to write, no space: the system's own words say which
-        print(f"setup: {error.filename}: {error.strerror}", file=sys.stderr)
+        told = f"{error.filename}: {error.strerror}"
+        print(f"setup: {told}; the checkout must be yours, with room on its disk", file=sys.stderr)
         return InTheWay.exit_status
     except KeyboardInterrupt:
         print("setup: interrupted; make setup goes on from here", file=sys.stderr)
