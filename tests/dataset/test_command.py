@@ -94,9 +94,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize(
-    "moment", [".synthetic.partial/*.fits", "synthetic"]
-)
+@pytest.mark.parametrize("moment", [".synthetic.partial/*.fits", "synthetic"])
 def test_killed_while_it_makes_nothing_looks_complete(
     burstlab: Command, tmp_path: Path, small_tiles: Path, moment: str
 ) -> None:
