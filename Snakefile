@@ -1,23 +1,18 @@
 # Storages x staging x workloads x nodes x repeats: each point is one job, `burstlab run`.
 # Targets: `demo`, every experiment of config/experiments/ by name, `report`.
 import gc
-import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
-from burstlab.config.campaign import Campaign
-from burstlab.errors import BurstlabError
+from burstlab.config.campaign import Campaign, in_one_line
 
 min_version("9.27")
 
 # A DAG is all live objects: scanning them over and over took a fifth of a large dry run.
 gc.set_threshold(100_000)
 
-try:
-    campaign = Campaign(Path(workflow.basedir), config)
-except BurstlabError as error:
-    sys.exit(f"burstlab: {error}")
+campaign = in_one_line(Campaign, Path(workflow.basedir), config)
 
 
 for path in sorted(Path(workflow.basedir).glob("rules/*.smk")):
@@ -32,16 +27,17 @@ rule demo:
     localrule: True
 
 
+in_one_line(campaign.check_targets, [rule.name for rule in workflow.rules])
+
 for name in campaign.experiments:
 
     rule:
         name:
             name
         input:
-            lambda wildcards, experiment=name: campaign.targets(experiment),
+            lambda wildcards, name=name: in_one_line(campaign.targets, name),
         localrule: True
 
 
 onstart:
-    if problem := campaign.refuse_to_start(local=workflow.local_exec):
-        sys.exit(f"burstlab: {problem}")
+    in_one_line(campaign.check_start, local=workflow.local_exec)

@@ -14,8 +14,7 @@ rule montage:
     envmodules:
         *campaign.modules("montage"),
     resources:
-        nodes=campaign.nodes,
-        runtime=campaign.runtime,
+        **campaign.resources,
     params:
         run=campaign.run,
         conditions=campaign.conditions,

@@ -84,7 +84,7 @@ def test_a_cell_that_no_experiment_has() -> None:
     campaign = Campaign(ROOT, {"site": "local"})
     name = "sawada/demo/montage/pfs-none/n3/default/r1"
     with pytest.raises(ConfigurationError) as caught:
-        campaign.nodes(SimpleNamespace(cell=name))
+        campaign.resources["nodes"](SimpleNamespace(cell=name))
     assert str(caught.value) == f"config/experiments/sawada.yaml has no cell {name!r}"
 
 
@@ -136,11 +136,22 @@ def test_moving_given_tiles_makes_no_record_outdated(
 
 
 def test_no_job_starts_on_a_login_node() -> None:
-    problem = Campaign(ROOT, {"site": "abci"}).refuse_to_start(local=True)
-    assert problem is not None
-    assert problem.startswith("site abci: the profile has no executor")
-    assert Campaign(ROOT, {"site": "abci"}).refuse_to_start(local=False) is None
-    assert Campaign(ROOT, {"site": "local"}).refuse_to_start(local=True) is None
+    with pytest.raises(ConfigurationError, match=r"^site abci: the profile has no executor"):
+        Campaign(ROOT, {"site": "abci"}).check_start(local=True)
+    Campaign(ROOT, {"site": "abci"}).check_start(local=False)
+    Campaign(ROOT, {"site": "local"}).check_start(local=True)
+
+
+def test_a_scale_that_the_experiment_lacks(root: Path) -> None:
+    """Asked for by the site's default, too: an empty target would look like success."""
+    path = root / "config/experiments/small.yaml"
+    text = (root / "config/experiments/sawada.yaml").read_text()
+    path.write_text(text[: text.index("  # The paper")])
+    with pytest.raises(ConfigurationError) as caught:
+        Campaign(root, {"site": "abci"}).targets("small")
+    assert str(caught.value) == (
+        "config/experiments/small.yaml has no scale 'paper' (allowed: demo): give --config scale="
+    )
 
 
 def test_functions_have_their_signature_at_hand() -> None:

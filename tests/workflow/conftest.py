@@ -27,8 +27,7 @@ rule noop:
     conda:
         "../envs/noop/conda.yaml"
     resources:
-        nodes=campaign.nodes,
-        runtime=campaign.runtime,
+        **campaign.resources,
     params:
         run=campaign.run,
         conditions=campaign.conditions,

@@ -2,19 +2,21 @@
 
 import inspect
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from burstlab.config.catalog import survey
-from burstlab.config.experiment import EXPERIMENTS, PlannedCell, load_experiment
+from burstlab.config.experiment import EXPERIMENTS, Experiment, PlannedCell, load_experiment
 from burstlab.config.load import allowed
 from burstlab.config.site import SITES, load_site
 from burstlab.dataset import make
 from burstlab.dataset.model import DATASETS, load_datasets
-from burstlab.errors import ConfigurationError
+from burstlab.errors import BurstlabError, ConfigurationError
 
+Answer = TypeVar("Answer")
 SETTINGS = ("site", "scale")
 
 
@@ -52,7 +54,6 @@ class Campaign:
         self.experiments = {name: load_experiment(name, root, catalog) for name in names}
         self.scale = str(settings.get("scale", self.site.default_scale))
         self._check_scale("scale" in settings)
-        self._demo = [name for name, one in self.experiments.items() if one.part_of_demo]
         self._cells = {
             cell.name: cell
             for name, experiment in self.experiments.items()
@@ -75,8 +76,8 @@ class Campaign:
         self.run = _answering(self._run)
         self.conditions = _answering(self._conditions)
         self.definition = _answering(self._definition)
-        self.nodes = _answering(self._nodes)
-        self.runtime = _answering(self._runtime)
+        # what a cell's job asks of the scheduler: Snakemake's own names and units (minutes)
+        self.resources = {"nodes": _answering(self._nodes), "runtime": _answering(self._runtime)}
 
     # --- targets ---
 
@@ -90,25 +91,18 @@ class Campaign:
 
     def demo(self) -> list[str]:
         """Records and figures of all that belongs to the demo."""
-        return [path for name in self._demo for path in self.targets(name, "demo")]
-
-    def figures_of_demo(self) -> list[str]:
-        """What the report shows."""
-        return [path for name in self._demo for path in self.figures(name, "demo")]
+        members = [name for name, one in self.experiments.items() if one.part_of_demo]
+        return [path for name in members for path in self.targets(name, "demo")]
 
     def records(self, experiment: str, scale: str) -> list[str]:
-        """Paths of all records of an experiment at one scale."""
-        chosen = self.experiments[experiment]
-        if scale not in chosen.scales:
-            return []
-        return [f"results/{cell.name}/record.json" for cell in chosen.cells(experiment, scale)]
+        """Paths of all records of an experiment at one scale. Raises ConfigurationError."""
+        cells = self._at(experiment, scale).cells(experiment, scale)
+        return [f"results/{cell.name}/record.json" for cell in cells]
 
     def figures(self, experiment: str, scale: str) -> list[str]:
         """Paths of the drawings of an experiment at one scale, and of its table of phases."""
-        chosen = self.experiments[experiment]
-        if scale not in chosen.scales:
-            return []
-        names = ["phases.html", *(f"{name}.svg" for name in chosen.figures)]
+        figures = self._at(experiment, scale).figures
+        names = ["phases.html", *(f"{name}.svg" for name in figures)]
         return [f"results/figures/{experiment}/{scale}/{name}" for name in names]
 
     def check_targets(self, rules: Iterable[str]) -> None:
@@ -117,6 +111,18 @@ class Campaign:
             raise ConfigurationError(
                 f"{EXPERIMENTS}/{name}.yaml: a rule has that name: choose another"
             )
+
+    def _at(self, experiment: str, scale: str) -> Experiment:
+        if experiment not in self.experiments:
+            names = allowed(experiment, self.experiments)
+            raise ConfigurationError(f"there is no experiment {experiment!r}{names}")
+        scales = self.experiments[experiment].scales
+        if scale not in scales:
+            raise ConfigurationError(
+                f"{EXPERIMENTS}/{experiment}.yaml has no scale {scale!r}{allowed(scale, scales)}: "
+                "give --config scale="
+            )
+        return self.experiments[experiment]
 
     # --- parts of rules ---
 
@@ -202,14 +208,15 @@ class Campaign:
 
     # --- before the first job ---
 
-    def refuse_to_start(self, *, local: bool) -> str | None:
-        """Why no job may be started, if there is a reason; ``local``: jobs would run right here."""
+    def check_start(self, *, local: bool) -> None:
+        """Raises ConfigurationError when no job may be started; ``local``: they would run here."""
         if local and self.site.scheduler != "none":
-            return (
+            raise ConfigurationError(
                 f"site {self.site_name}: the profile has no executor, so jobs would run on this "
                 f"login node and not through {self.site.scheduler}"
             )
-        return next(self._damaged(), None)
+        for problem in self._damaged():
+            raise ConfigurationError(problem)
 
     def _damaged(self) -> Iterator[str]:
         """The data sets of this run that are not what their manifest says."""
@@ -230,6 +237,14 @@ class Campaign:
             raise ConfigurationError(
                 f"--config scale={self.scale}: there is no such scale{allowed(self.scale, scales)}"
             )
+
+
+def in_one_line(function: Callable[..., Answer], *arguments: Any, **named: Any) -> Answer:
+    """What ``function`` returns; its BurstlabError ends Snakemake with one line, no traceback."""
+    try:
+        return function(*arguments, **named)
+    except BurstlabError as error:
+        sys.exit(f"burstlab: {error}")
 
 
 def _answering(method: Callable[..., Any]) -> partial[Any]:
