@@ -7,6 +7,7 @@ from tests.lab.cluster import Cluster, until
 pytestmark = pytest.mark.requires("root", "netns", "lab", "lab-accounting")
 
 
+@pytest.mark.slow
 def test_sacct_knows_how_a_job_ended_and_where_also_after_the_head_was_lost(own: Cluster) -> None:
     own.must("up", "--accounting", "--nodes", "2")
     own.lab("exec", "--user", "lab", "head", "--", "srun", "-w", "node02", "sh", "-c", "exit 3")
