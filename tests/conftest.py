@@ -1,11 +1,13 @@
 """For all tests: what they need, private directories, and that they leave nothing behind."""
 
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,7 @@ from tests.requirements import Requirements
 
 _PREFIX = "bt-"  # short: sockets live below it, and their names have 107 bytes
 _private = pytest.StashKey[Path]()
+_lock = pytest.StashKey[TextIO]()
 _failed = pytest.StashKey[bool]()
 
 
@@ -25,7 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("burstlab", deadline=None, derandomize=leaks.ALONE)
     settings.load_profile("burstlab")
     _sweep_dead_runs(Path(tempfile.gettempdir()))
-    private = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    private = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    config.stash[_lock] = (private / "lock").open("w")
+    fcntl.flock(config.stash[_lock], fcntl.LOCK_EX)  # says that this run lives
     private.chmod(0o711)  # jobs of other users pass through
     (private / "state").mkdir(mode=0o700)
     config.stash[_private] = private
@@ -37,6 +42,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Take the directory away, but keep what failed tests wrote until the next run."""
     private = config.stash[_private]
     tempfile.tempdir = None
+    config.stash[_lock].close()
     if not config.stash.get(_failed, False) and not mounts_below(private):
         shutil.rmtree(private)
 
@@ -76,11 +82,9 @@ def _leaves_nothing(request: pytest.FixtureRequest, place: leaks.Place) -> Itera
 
 
 def _sweep_dead_runs(directory: Path) -> None:
-    """Remove what runs left that failed, or were killed; never through a mount."""
-    for path in directory.glob(f"{_PREFIX}*-*"):
-        owner = path.name.removeprefix(_PREFIX).split("-")[0]
-        if Path("/proc", owner).exists() or mounts_below(path):
-            continue
-        with suppress(FileNotFoundError):  # another run sweeps too
-            if path.stat().st_uid == os.getuid():
+    """Remove what runs left that failed or were killed; never a live one's, nor through a mount."""
+    for path in directory.glob(f"{_PREFIX}*"):
+        with suppress(OSError), (path / "lock").open() as lock:  # not ours, or not yet there
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not mounts_below(path):
                 shutil.rmtree(path)

@@ -1,5 +1,6 @@
 """The check that tests leave nothing behind finds what they leave, ends it, and blames the test."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -133,6 +134,18 @@ def test_module_may_hold_things_while_its_tests_run(tmp_path: Path) -> None:
         """,
     )
     assert "2 passed in" in told
+
+
+def test_run_that_lives_is_not_swept_but_a_dead_one_is(tmp_path: Path) -> None:
+    """Whatever name space of pids the sweeper is in."""
+    live, dead, starting = (tmp_path / f"bt-{name}" for name in ("live", "dead", "starting"))
+    for directory in (live, dead, starting):
+        directory.mkdir()
+    (dead / "lock").touch()
+    with (live / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run_tests(tmp_path, "def test_it(): pass\n", TMPDIR=str(tmp_path))
+    assert sorted(path.name for path in tmp_path.glob("bt-*")) == ["bt-live", "bt-starting"]
 
 
 SKIPPING = """
