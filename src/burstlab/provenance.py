@@ -9,6 +9,8 @@ from typing import Any
 
 import burstlab
 
+ORDER_SEED = "BURSTLAB_ORDER_SEED"  # set by the scheduler plugin that orders a campaign's cells
+
 
 def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
     """Facts for the record; ``code`` is a directory of the checkout whose state is told."""
@@ -21,6 +23,7 @@ def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "cpu_model": _cpu_model(),
+        "order_seed": os.environ.get(ORDER_SEED),
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
     }
