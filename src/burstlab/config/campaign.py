@@ -132,16 +132,17 @@ class Campaign:
         return f"results/{{cell,[^/]+/[^/]+/{workload}/.+}}/record.json"
 
     def prepared(self, workload: str) -> Callable[[Wildcards], list[str]]:
-        """Function of the wildcards: what must be there before a cell of ``workload`` starts.
+        """Function of the wildcards: what must be made before a cell of ``workload`` starts.
 
-        These are the manifest of its data set and the list of its environment's programs. To
-        Snakemake, a cell whose record is there is outdated when one of them is missing and gets
-        made for another cell, though both are `ancient`: so such a cell does not ask for it.
+        These are the list of its environment's programs, once and for all, and the manifest of its
+        data set. To Snakemake, a cell is outdated when one of them is missing and gets made for
+        another cell, though both are `ancient`: so a cell that has its record does not ask for it.
         """
         environment = f"results/environments/{workload}.json"
+        checked = workload not in self.environments or Path(environment).exists()
 
         def paths(wildcards: Wildcards) -> list[str]:
-            wanted = [environment] if workload in self.environments else []
+            wanted = [] if checked else [environment]
             dataset = self._cell(wildcards).block.dataset
             if dataset is not None:
                 self._wanted.add(dataset)

@@ -63,9 +63,9 @@ class Site(Document):
         "Default: $TMPDIR, else /tmp.",
     )
     launch: str = Field(
-        "local",
-        description="How other hosts are reached.",
-        json_schema_extra={"enum": ["local", *LAUNCHERS]},
+        "auto",
+        description="How other hosts are reached; auto: srun in a Slurm job, else ssh.",
+        json_schema_extra={"enum": ["auto", "local", *LAUNCHERS]},
     )
     launch_options: list[str] = Field(default=[], description="Words for the launcher.")
     drop_caches: str = Field("", description="Command that drops the page cache of a node.")
@@ -80,7 +80,7 @@ class Site(Document):
     @field_validator("launch")
     @classmethod
     def _launcher(cls, given: str) -> str:
-        if given not in (names := ["local", *LAUNCHERS]):
+        if given not in (names := ["auto", "local", *LAUNCHERS]):
             raise wrong(f"there is no {given!r}{allowed(given, names)}")
         return given
 
