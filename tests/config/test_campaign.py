@@ -14,6 +14,7 @@ from burstlab.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("config", "rules", "workflows", "analysis", "envs")
+SITES = ", ".join(sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml")))
 
 
 @pytest.fixture
@@ -40,10 +41,10 @@ def conditions(root: Path, name: str) -> str:
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        ({}, "no site: give --profile NAME or --config site= (abci, local)"),
+        ({}, f"no site: give --profile NAME or --config site= ({SITES})"),
         (
             {"site": "lokal"},
-            "there is no site 'lokal', did you mean 'local'? (allowed: abci, local)",
+            f"there is no site 'lokal', did you mean 'local'? (allowed: {SITES})",
         ),
         ({"site": "local", "scal": "demo"}, "--config scal=: unknown key, did you mean 'scale'?"),
         (

@@ -53,7 +53,7 @@ def load(root: Path, text: str, name: str = "it") -> Site:
         (
             "launch: ssh",
             "launch: sssh",
-            "launch: there is no 'sssh', did you mean 'ssh'? (allowed: local, ssh, srun, mpirun)",
+            "launch: there is no 'sssh', did you mean 'ssh'? (allowed: auto, local, ssh, srun, mpirun)",
         ),
         ("{directory: /lustre}", "{}", "pfs: either `directory` or `emulated` is wanted"),
         (
