@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from burstlab.allocation import allocate
+from burstlab.allocation import Allocation, allocate
 from burstlab.cache import STATES
 from burstlab.cell import Cell
 from burstlab.errors import ConfigurationError
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cores-per-node", type=int, default=0, help="default: the cores of this host")
     add(
         "--launch",
-        choices=("local", *LAUNCHERS),
-        default="local",
+        choices=("auto", "local", *LAUNCHERS),
+        default="auto",
         help="how other hosts are reached",
     )
     add("--launch-option", action="append", default=[], metavar="WORD", help="for the launcher")
@@ -112,7 +112,7 @@ def request(arguments: argparse.Namespace) -> Request:
         pfs=_pfs(arguments),
         local_dir=_absolute(arguments.local_dir),
         cell_dir=cell_dir,
-        launch=arguments.launch,
+        launch=_launch(arguments.launch, allocation),
         launch_options=tuple(arguments.launch_option),
         needs=frozenset(arguments.needs),
         manifest=_manifest(arguments.dataset),
@@ -168,6 +168,15 @@ def _words(allowed: Sequence[str]) -> Any:
         return found
 
     return words
+
+
+def _launch(asked: str, allocation: Allocation) -> str:
+    """What `auto` means: no launcher for one host, Slurm's own in its jobs, else ssh."""
+    if asked != "auto":
+        return asked
+    if allocation.virtual or len(allocation.hosts) == 1:
+        return "local"
+    return "srun" if allocation.origin == "Slurm" else "ssh"
 
 
 def _pfs(arguments: argparse.Namespace) -> Path | Emulation | None:
