@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,29 @@ from burstlab.nodes import Host
 
 START_S = 60.0  # a login on every host, first Python start from a shared file system included
 CALL_S = 600.0
-HEALTH_S = 20.0
 CLOSE_S = 30.0
+ASK_S = 2.0  # between two questions to hosts that are waited for
+# An agent's first thread does nothing but answer, so one that is silent for so long is lost, or
+# its host is. Slurm ends a job with a dead node after 300 s, or what its SlurmdTimeout is.
+SILENT_S = 10.0
+
+# A launcher may not tell that one of its processes has ended while others run. The shell outlives
+# a SIGTERM meant for both, for what it ended before its agent would be killed with it.
+_TELL_ITS_END = """\
+trap : TERM HUP INT
+"$0" "$@" && exit 0
+echo '{"host": "'"${SLURMD_NODENAME:-$(uname -n)}"'", "gone": "its agent ended with status '$?'"}'
+exit 1"""
+
+Answers = dict[str, dict[str, Any]]
 
 
 class AgentNodes:
-    """Hosts reached through a launcher; see burstlab.nodes.Nodes for what it offers."""
+    """Hosts reached through a launcher; see burstlab.nodes.Nodes for what it offers.
+
+    A host that is lost is told once as the reason, and not waited for any more: the others go
+    on answering, so that they can be cleaned in order.
+    """
 
     def __init__(
         self,
@@ -37,6 +54,8 @@ class AgentNodes:
         """Starts the agents. Raises NodeError naming the first host that does not answer."""
         self.hosts = tuple(Host(name, directory) for name in names)
         self.directory = directory
+        self._lost: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
         self._number = 0
         self._pending = b""
         self._noise: list[str] = []
@@ -57,18 +76,21 @@ class AgentNodes:
     def call(self, action: str, **arguments: Any) -> dict[str, Any]:
         """See Nodes."""
         self._number += 1
-        self._send({"call": action, "arguments": arguments, "number": self._number})
-        return self._results(CALL_S, f"did not finish {action}")
+        self._send({"call": action, "arguments": arguments, "number": self._own_number()})
+        return self._results(CALL_S, f"did not finish {action}", vigilant=True)
 
-    def deaths(self) -> list[str]:
-        """Daemons that died on any host, and hosts that no longer answer."""
-        self._number += 1
-        try:
-            self._send({"health": True, "number": self._number})
-            found = self._results(HEALTH_S, "no longer answers")
-        except NodeError as error:
-            return [str(error)]
-        return [f"{host}: {death}" for host, deaths in found.items() for death in deaths]
+    def deaths(self, patience_s: float = SILENT_S) -> list[str]:
+        """See Nodes."""
+        found = {}
+        if not self._lost:
+            self._number += 1
+            try:
+                self._send({"health": True, "number": self._own_number()})
+                found = self._results(patience_s, "no longer answers")
+            except NodeError as error:
+                self._lost.setdefault(error.host, str(error.args[1]))
+        told = [f"{host}: {death}" for host, deaths in found.items() for death in deaths]
+        return told + [f"{host}: {why}" for host, why in self._lost.items()]
 
     def close(self) -> list[str]:
         """See Nodes; an agent that does not answer cleans up when its stdin ends."""
@@ -88,9 +110,15 @@ class AgentNodes:
         self._log.close()
         return problems
 
-    def _results(self, limit_s: float, failure: str) -> dict[str, Any]:
-        number = self._number
-        answers = self._collect(lambda answer: answer.get("number") == number, limit_s, failure)
+    def _own_number(self) -> str:
+        """Not that of a call from a forked child, whose answers may come late."""
+        return f"{os.getpid()}.{self._number}"
+
+    def _results(self, limit_s: float, failure: str, vigilant: bool = False) -> dict[str, Any]:
+        number = self._own_number()
+        answers = self._collect(
+            lambda answer: answer.get("number") == number, limit_s, failure, vigilant
+        )
         return {host: answer["result"] for host, answer in answers.items()}
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -101,28 +129,62 @@ class AgentNodes:
         except (BrokenPipeError, ValueError) as error:
             raise NodeError(self.hosts[0].name, f"lost: {self._last_words()}") from error
 
-    def _collect(self, wanted: Any, limit_s: float, failure: str) -> dict[str, dict[str, Any]]:
+    def _collect(
+        self,
+        wanted: Callable[[dict[str, Any]], bool],
+        limit_s: float,
+        failure: str,
+        vigilant: bool = False,
+    ) -> Answers:
         """One wanted answer from each host. Raises NodeError for the first that fails or is
-        silent."""
-        answers: dict[str, dict[str, Any]] = {}
-        deadline = time.monotonic() + limit_s
-        while len(answers) < len(self.hosts):
-            missing = next(h.name for h in self.hosts if h.name not in answers)
-            for answer in self._read(deadline, missing, failure):
+        silent; for one that is lost, after the others have answered.
+
+        ``vigilant``: who answers to nothing at all meanwhile is lost.
+        """
+        answers: Answers = {}
+        lost_before, began = set(self._lost), time.monotonic()
+        asked = began
+        while missing := [h.name for h in self.hosts if h.name not in {*answers, *self._lost}]:
+            now = time.monotonic()
+            if now > began + limit_s:
+                self._lose(missing[0], f"{failure} in time: {self._last_words()}")
+                continue
+            if vigilant and now > asked + ASK_S:
+                self._send({"health": True, "number": "alive"})
+                asked = now
+                for host in missing:
+                    if now - max(began, self._heard.get(host, 0)) > SILENT_S:
+                        self._lose(host, "no longer answers")
+            for answer in self._read(min(ASK_S, began + limit_s - now), missing[0], failure):
+                host = answer["host"] = self._as_allocated(answer["host"])
+                self._heard[host] = time.monotonic()
                 if "gone" in answer:
-                    raise NodeError(answer["host"], f"{answer['gone']}: {self._last_words()}")
-                if "error" in answer:
-                    raise NodeError(answer["host"], answer["error"])
-                if wanted(answer):
-                    answers[answer["host"]] = answer
+                    self._lose(host, f"{answer['gone']}: {self._last_words()}")
+                elif "error" in answer and answer.get("number", "") in ("", self._own_number()):
+                    raise NodeError(host, answer["error"])
+                elif wanted(answer):
+                    answers[host] = answer
+            if new := [host for host in self._lost if host not in lost_before]:
+                raise NodeError(new[0], self._lost[new[0]])
+        if lost_before:
+            host = min(lost_before)
+            raise NodeError(host, self._lost[host])
         return answers
 
-    def _read(self, deadline: float, missing: str, failure: str) -> list[dict[str, Any]]:
+    def _as_allocated(self, name: str) -> str:
+        """n1.cluster.example may be n1 to the scheduler, or the other way round."""
+        names = [host.name for host in self.hosts]
+        same = [known for known in names if known.split(".")[0] == name.split(".")[0]]
+        return name if name in names or not same else same[0]
+
+    def _lose(self, host: str, why: str) -> None:
+        self._lost.setdefault(host, why)
+
+    def _read(self, wait_s: float, missing: str, failure: str) -> list[dict[str, Any]]:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            raise NodeError(missing, f"{failure} in time: {self._last_words()}")
+        if not select.select([descriptor], [], [], max(wait_s, 0))[0]:
+            return []
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
             raise NodeError(missing, f"{failure}: {self._last_words()}")
@@ -148,4 +210,5 @@ class AgentNodes:
 
 def _agent_command(launch: str) -> list[str]:
     """The same Python on every host: an environment on a file system that all of them see."""
-    return [sys.executable, "-m", "burstlab.agent", *([HOST] if launch == "ssh" else [])]
+    agent = [sys.executable, "-m", "burstlab.agent", *([HOST] if launch == "ssh" else [])]
+    return ["/bin/sh", "-c", _TELL_ITS_END.replace("\n", "; "), *agent]

@@ -5,6 +5,7 @@ allocation → storage → staging → cache state → workload → check → dr
 covered by the lease.
 """
 
+import errno
 import os
 import shutil
 import sys
@@ -53,6 +54,7 @@ class Cell:
         """The record, written; its exit status is the process's. Raises BurstlabError only when
         nothing could be recorded."""
         started, load_before = time.localtime(), os.getloadavg()[0]
+        _make_writable(self.request.cell_dir)
         status, reason, exit_status, phase = "ok", "", 0, ""
         stop = StopSignals(self.request.time_limit_s)
         with stop.active():
@@ -105,7 +107,7 @@ class Cell:
         if request.manifest:
             self.facts["dataset"] = request.manifest.describe()
         work, data = self.storage.mount / "work", self._data_directory()
-        work.mkdir(0o700)
+        self._make_work(work)
         if request.staging == "eager":
             with self.timeline.span("stage_in"):
                 self._stage_in(data)
@@ -130,7 +132,6 @@ class Cell:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
         request = self.request
         self.issues += lease.reap()
-        request.cell_dir.mkdir(parents=True, exist_ok=True)
         for name in reports.FILES + LOGS:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
@@ -190,6 +191,16 @@ class Cell:
             return self.storage.mount / "dataset"
         return self.pfs.seen(self.request.manifest.root)
 
+    def _separate(self) -> bool:
+        """Whether each host has a storage of its own, under one path."""
+        return not (self.storage.shared or isinstance(self.nodes, VirtualNodes))
+
+    def _make_work(self, work: Path) -> None:
+        if self._separate():
+            self.nodes.call("burstlab.staging:make_work_here", path=str(work))
+        else:
+            work.mkdir(0o700)
+
     def _stage_in(self, data: Path | None) -> None:
         manifest = self.request.manifest
         if manifest is None or data is None:
@@ -197,7 +208,12 @@ class Cell:
         from burstlab.staging import stage_in
 
         source = self.pfs.seen(manifest.root)
-        self._apart(stage_in, manifest, source, data)
+        if self._separate():
+            paths = {"manifest": manifest.path, "source": source, "target": data}
+            arguments = {name: str(path) for name, path in paths.items()}
+            self._apart(self._call_nodes, "burstlab.staging:stage_in_here", arguments)
+        else:
+            self._apart(stage_in, manifest, source, data)
 
     def _stage_out(self, work: Path) -> None:
         from burstlab.staging import stage_out
@@ -291,8 +307,9 @@ class Cell:
 
     def _verdict(self, error: BaseException) -> tuple[str, int]:
         """Reason and exit status; a dead daemon is the reason behind whatever else went wrong."""
-        if isinstance(error, Stopped):
-            return str(error), error.status
+        if isinstance(error, Stopped):  # by a scheduler that has lost a host, perhaps
+            lost = self.nodes.deaths(patience_s=2.0) if hasattr(self, "nodes") else []
+            return "; ".join([*lost, str(error)]), error.status
         deaths = self.supervisor.deaths() if hasattr(self, "supervisor") else []
         if deaths and not isinstance(error, StorageError):
             return "; ".join([*deaths, str(error)]), StorageError.exit_status
@@ -330,11 +347,15 @@ class Cell:
     def _apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Work on the mount, in a child that may hang without taking us along.
 
-        Agents keep that promise themselves, and their connection must not be shared by a fork.
+        Agents are asked by one process at a time: by the child, as long as there is one.
         """
-        if isinstance(self.nodes, VirtualNodes):
+        problems = self.supervisor.problems
+        if not isinstance(self.nodes, VirtualNodes):
+            self.supervisor.problems = list
+        try:
             return self.supervisor.call(function, *arguments)
-        return function(*arguments)
+        finally:
+            self.supervisor.problems = problems
 
     def _print_failure(self, phase: str, reason: str) -> None:
         request = self.request
@@ -344,6 +365,16 @@ class Cell:
             phase, reason, request.allocation.hosts, request.cell_dir, repeat, logs
         )
         print(block, file=sys.stderr)
+
+
+def _make_writable(cell_dir: Path) -> None:
+    """Raises ConfigurationError: without this directory nothing could be recorded."""
+    try:
+        cell_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--cell-dir {cell_dir}: {error.strerror}") from error
+    if not os.access(cell_dir, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"--cell-dir {cell_dir}: {os.strerror(errno.EACCES)}")
 
 
 class WorkloadFailed(BurstlabError):

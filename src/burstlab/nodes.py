@@ -43,8 +43,8 @@ class Nodes(Protocol):
         Arguments and results are JSON. Raises NodeError for the first host that failed.
         """
 
-    def deaths(self) -> list[str]:
-        """Daemons that died on a host, and hosts that no longer answer."""
+    def deaths(self, patience_s: float = 10.0) -> list[str]:
+        """Daemons that died on a host, and hosts that do not answer for ``patience_s``."""
 
     def close(self) -> list[str]:
         """Clean up on every host; returns what could not be cleaned, host first."""
@@ -73,7 +73,7 @@ class VirtualNodes:
             results = pool.map(lambda host: self._act(function, host, arguments), self.hosts)
             return {host.name: result for host, result in zip(self.hosts, results, strict=True)}
 
-    def deaths(self) -> list[str]:
+    def deaths(self, patience_s: float = 0.0) -> list[str]:
         """The cell's supervisor sees the deaths on its own machine."""
         return []
 

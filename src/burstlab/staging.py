@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from burstlab.dataset.manifest import Manifest, checksum
+from burstlab.dataset.manifest import Manifest, checksum, read_manifest
 from burstlab.errors import StagingError
+from burstlab.nodes import Node
 
 IN_FLIGHT = 16  # latency-bound sources want many files at once (recipes: 16 reach their limit)
 PARTIAL = ".burstlab-partial"
@@ -36,6 +37,17 @@ def stage_in(manifest: Manifest, source: Path, target: Path) -> int:
             return sum(copy.result() for copy in copies)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def stage_in_here(node: Node, manifest: str, source: str, target: str) -> int:
+    """Node action: the same, on every host whose storage is its own; the manifest is a path that
+    all hosts see."""
+    return stage_in(read_manifest(Path(manifest)), Path(source), Path(target))
+
+
+def make_work_here(node: Node, path: str) -> None:
+    """Node action: the workload's directory, on every host whose storage is its own."""
+    Path(path).mkdir(0o700)
 
 
 def stage_out(source: Path, patterns: Iterable[str], target: Path) -> int:

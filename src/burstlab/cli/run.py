@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from burstlab import relay
 from burstlab.allocation import Allocation, allocate
 from burstlab.cache import STATES
 from burstlab.cell import Cell
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--launch",
         choices=("auto", "local", *LAUNCHERS),
         default="auto",
-        help="how other hosts are reached",
+        help="how other hosts are reached (auto: srun in a Slurm job, else ssh)",
     )
     add("--launch-option", action="append", default=[], metavar="WORD", help="for the launcher")
     add("--local-dir", default=os.environ.get("TMPDIR", "/tmp"), help="base of node-local scratch")
@@ -73,8 +74,17 @@ def expand(words: list[str]) -> list[str]:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the cell and write its record."""
-    return Cell(request(arguments)).run().exit_status
+    """Run the cell and write its record, from the first of its hosts."""
+    asked = request(arguments)
+    hosts = asked.allocation.hosts
+    if not asked.allocation.virtual and not relay.is_here(hosts[0]):
+        if asked.launch == "local":
+            raise ConfigurationError(
+                f"--launch local runs cells on this host, {os.uname().nodename}, and this one is "
+                f"for {hosts[0]}: give another --launch, or run burstlab there"
+            )
+        return relay.run_there(hosts[0], hosts, asked.launch, asked.launch_options)
+    return Cell(asked).run().exit_status
 
 
 def request(arguments: argparse.Namespace) -> Request:

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 
 
 def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
-    """srun with one task a host; it shares the job's resources with the workload's own steps."""
+    """srun with one task a host; it shares the job's resources with the workload's own steps.
+
+    The end of one task ends no other: who survives still has to clean up. A task is not bound
+    to a core, for it starts daemons and a workload that are to have them all.
+    """
     count = str(len(hosts))
     return [
         *("srun", "--nodes", count, "--ntasks", count, "--ntasks-per-node", "1"),
         *("--nodelist", ",".join(hosts), "--overlap", "--kill-on-bad-exit=0", "--quiet"),
+        *("--cpu-bind=none", "--mpi=none", "--input=all"),
         *options,
         *argv,
     ]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-_GONE = """'{"host": "%h", "gone": "ssh ended with status '$?'"}'"""
+_GONE = """'{"host": "%h", "gone": "ssh ended with status '$?'"}'"""  # see burstlab.agents
 
 
 def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
