@@ -9,6 +9,9 @@ from burstlab.errors import BurstlabError
 # command -> (module, one line for --help)
 COMMANDS = {
     "run": ("burstlab.cli.run", "run one cell: provision, stage, run, take down, record"),
+    "submit": ("burstlab.cli.submit", "submit the job of a cell, unless it has one"),
+    "status": ("burstlab.cli.status", "tell whether a submitted job runs, went well or failed"),
+    "cancel": ("burstlab.cli.cancel", "cancel submitted jobs"),
     "leases": ("burstlab.cli.leases", "list what cells hold on this host"),
     "reap": ("burstlab.cli.reap", "clean what dead cells left on this host"),
     "dataset": ("burstlab.cli.dataset", "make, verify or list data sets"),
