@@ -6,6 +6,7 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 from burstlab.config.campaign import Campaign, in_one_line
+from burstlab.scheduler.driver import drive_alone
 
 min_version("9.27")
 
@@ -40,4 +41,5 @@ for name in campaign.experiments:
 
 
 onstart:
+    in_one_line(drive_alone)
     in_one_line(campaign.check_start, local=workflow.local_exec)

@@ -43,7 +43,7 @@ def load(root: Path, text: str, name: str = "it") -> Site:
         (
             "scheduler: pbs",
             "scheduler: pbspro",
-            "scheduler: 'pbspro': 'none', 'slurm', 'pbs' or 'gridengine' is wanted",
+            "scheduler: 'pbspro': 'none', 'slurm', 'pbs', 'gridengine', 'nqsv' or 'pjm' is wanted",
         ),
         (
             "cores_per_node: 48",

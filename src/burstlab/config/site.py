@@ -52,9 +52,14 @@ class Site(Document):
 
     title: str
     default_scale: str = Field(description="Scale of an experiment unless `--config scale=`.")
-    scheduler: Literal["none", "slurm", "pbs", "gridengine"] = Field(
+    scheduler: Literal["none", "slurm", "pbs", "gridengine", "nqsv", "pjm"] = Field(
         "none", description="Who gives the nodes. none: the cells run where Snakemake does."
     )
+    submit: list[str] = Field(
+        default=[],
+        description="Words for the command that submits; $VARIABLES and {nodes} are filled in.",
+    )
+    poll_s: float = Field(10.0, gt=0, description="How often the scheduler is asked at most.")
     virtual_nodes: bool = Field(False, description="Nodes are directories of this machine.")
     cores_per_node: int | None = Field(None, ge=1, description="Default: all of a node's.")
     local_dir: str | None = Field(

@@ -8,12 +8,14 @@ import fcntl
 import os
 from pathlib import Path
 
+from burstlab.errors import ConfigurationError
+
 LOCK = Path(".burstlab/driver.lock")
 _held: list[int] = []
 
 
-def already_driven() -> str | None:
-    """Why this Snakemake must not start; None: it is the only one, until it ends."""
+def drive_alone() -> None:
+    """Hold the lock until this process ends. Raises ConfigurationError when another holds it."""
     LOCK.parent.mkdir(exist_ok=True)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -21,8 +23,9 @@ def already_driven() -> str | None:
     except BlockingIOError:
         holder = os.read(lock, 200).decode(errors="replace").strip()
         os.close(lock)
-        return f"another Snakemake is at work in {Path.cwd()} ({holder}): wait for it or end it"
+        raise ConfigurationError(
+            f"another Snakemake is at work in {Path.cwd()} ({holder}): wait for it, or end it"
+        ) from None
     os.ftruncate(lock, 0)
     os.write(lock, f"process {os.getpid()} on {os.uname().nodename}\n".encode())
     _held.append(lock)
-    return None
