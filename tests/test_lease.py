@@ -190,3 +190,45 @@ def test_a_directory_that_was_there_is_not_ours(tmp_path: Path) -> None:
     assert held.clean() == []
     assert (tmp_path / "precious" / "data").read_text() == "keep"
     held.release()
+
+
+def undo_by_touching(held: Lease, path: str, left: list[str]) -> list[str]:
+    """An undo that shows when it ran: while the lease's directory was still there."""
+    journal = lease.read(held.journal)
+    Path(path).write_text(str([os.path.exists(one) for one in journal.directories]))
+    return left
+
+
+@pytest.fixture
+def undo(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The action's name; only burstlab's own modules are looked in."""
+    monkeypatch.setattr(lease, "undo_by_touching", undo_by_touching, raising=False)
+    return "burstlab.lease:undo_by_touching"
+
+
+def test_what_was_announced_is_undone_before_anything_is_removed(tmp_path: Path, undo: str) -> None:
+    held = Lease.create()
+    held.directory(tmp_path / "scratch")
+    held.undo(undo, path=str(tmp_path / "witness"), left=["half of it"])
+    assert held.clean() == ["half of it"]
+    assert (tmp_path / "witness").read_text() == "[True]"
+    assert not (tmp_path / "scratch").exists()
+    held.release()
+
+
+def test_what_is_undone_already_is_not_undone_again(tmp_path: Path, undo: str) -> None:
+    held = Lease.create()
+    held.undo(undo, path=str(tmp_path / "witness"), left=[])
+    held.undone(undo)
+    assert held.clean() == []
+    assert not (tmp_path / "witness").exists()
+    held.release()
+
+
+def test_an_undo_that_fails_is_told_and_the_rest_is_cleaned(tmp_path: Path, undo: str) -> None:
+    held = Lease.create()
+    held.directory(tmp_path / "scratch")
+    held.undo(undo, path=str(tmp_path / "no" / "witness"), left=[])
+    assert "FileNotFoundError" in held.clean()[0]
+    assert not (tmp_path / "scratch").exists()
+    held.release()

@@ -98,6 +98,18 @@ class Lease:
         """Announce a mount point: whatever is mounted there is unmounted by ``clean``."""
         self._write({"mount": os.fspath(path)})
 
+    def undo(self, action: str, **arguments: Any) -> None:
+        """Announce how to undo what is about to be done, where ending and removing is not enough.
+
+        ``action`` names ``function(lease, **arguments)`` as ``module:function``. It returns what
+        it could not undo, and must bear to find nothing, or half of it. ``arguments`` are JSON.
+        """
+        self._write({"undo": action, "arguments": arguments})
+
+    def undone(self, action: str) -> None:
+        """What was announced for ``action`` is undone."""
+        self._write({"undone": action})
+
     def spawn(
         self,
         argv: Sequence[str | Path],
@@ -154,9 +166,10 @@ class Lease:
         process.end(found, grace_s, patience_s=1.0)
 
     def clean(self, grace_s: float = 5.0) -> list[str]:
-        """End the processes, unmount, remove the directories; returns what could not be."""
+        """Undo, end the processes, unmount, remove the directories; returns what could not be."""
         held = read(self.journal)
-        left = [f"process {p.pid} still runs" for p in self._end_processes(held, grace_s)]
+        left = [what for undo in reversed(held.undos) for what in self._undo(*undo)]
+        left += [f"process {p.pid} still runs" for p in self._end_processes(held, grace_s)]
         for child in self.children.values():
             child.poll()
         left += [problem for path in reversed(held.mounts) if (problem := unmount(path))]
@@ -167,6 +180,15 @@ class Lease:
         """Give the lease back: only after ``clean`` returned nothing."""
         self.journal.unlink(missing_ok=True)
         self._lock.close()
+
+    def _undo(self, action: str, arguments: dict[str, Any]) -> list[str]:
+        from burstlab.nodes import resolve
+
+        try:
+            left: list[str] = resolve(action)(self, **arguments)
+        except Exception as error:  # whatever it is, the rest is cleaned, and it is told
+            return [f"{action} failed: {error!r}"]
+        return left
 
     def _end_processes(self, held: "Held", grace_s: float) -> list[Identity]:
         sessions = {identity.pid for identity in held.processes if _session_is_ours(identity)}
@@ -192,6 +214,7 @@ class Held:
         self.about: dict[str, Any] = {}
         self.processes: list[Identity] = []
         self.mounts: list[str] = []
+        self.undos: list[tuple[str, dict[str, Any]]] = []
         self.directories: list[str] = []
 
     @property
@@ -220,6 +243,10 @@ def read(journal: Path) -> Held:
             held.directories.remove(entry["not ours"])
         elif "mount" in entry:
             held.mounts.append(entry["mount"])
+        elif "undo" in entry:
+            held.undos.append((entry["undo"], entry["arguments"]))
+        elif "undone" in entry:
+            held.undos = [undo for undo in held.undos if undo[0] != entry["undone"]]
     return held
 
 

@@ -156,8 +156,8 @@ def _open(identity: Identity) -> int | None:
 def _signal(descriptor: int, number: int) -> None:
     try:
         signal.pidfd_send_signal(descriptor, number)
-    except ProcessLookupError:
-        pass
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended, or is root's by now (sudo): then it is told to be alive
 
 
 def _await_exit(descriptors: Iterable[int], wait_s: float) -> list[int]:
