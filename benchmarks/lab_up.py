@@ -36,7 +36,7 @@ def main() -> int:
                 seconds[step].append(_timed(step, [*options, "--directory", f"{directory}/lab"]))
     load = os.getloadavg()[0]
     print(
-        f"{arguments.nodes} nodes {' '.join(arguments.up)}, {arguments.runs} runs, load {load:.1f}"
+        f"{arguments.nodes} nodes {' '.join(arguments.up)}: {arguments.runs} runs, load {load:.1f}"
     )
     for step, values in seconds.items():
         median = statistics.median(values)

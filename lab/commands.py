@@ -52,6 +52,8 @@ def down(directory: Path) -> None:
         raise ConfigurationError(
             f"no lab in {directory} has a lease in {lease.state_directory()} (BURSTLAB_STATE)"
         )
+    if Path.cwd().is_relative_to(directory):
+        raise ConfigurationError(f"who works in {directory} ends with it: leave it first")
     for journal in found:
         held = lease.read(journal)
         holder = Identity(*held.about["holder"])
@@ -107,7 +109,6 @@ def command(lab: Lab, machine: str, user: str, argv: list[str]) -> tuple[list[st
     here = Path.cwd()
     seen = not mounts.hidden(here) or any(here.is_relative_to(path) for path in lab.carry)
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    environment |= {n: v for n, v in os.environ.items() if n.startswith("BURSTLAB_")}
     switch = ["setpriv", "--pdeathsig=KILL"]  # who kills this command ends what it runs
     if user == "root":
         home = "/root"
@@ -141,7 +142,7 @@ def check(lab: Lab) -> None:
     if missing := [program for program in wanted if shutil.which(program) is None]:
         raise ConfigurationError(
             f"missing for the lab: {', '.join(missing)}; "
-            "apt-get install $(grep -v '#' envs/lab/debian.txt)"
+            "`make setup` installs them, or apt-get what envs/lab*/debian.txt lists"
         )
     if not Path("/dev/fuse").exists():
         raise ConfigurationError("there is no /dev/fuse, which the lab's file systems need")
@@ -154,10 +155,7 @@ def start_site(lab: Lab, held: Lease) -> None:
         namespaces.new_site(program),
         "site",
         output=subprocess.PIPE,
-        environment={
-            **namespaces.environment(),
-            "BURSTLAB_STATE": str(held.journal.parent),
-        },
+        environment={**namespaces.environment(), "BURSTLAB_STATE": str(held.journal.parent)},
         directory="/",
         heir=True,
     )

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
-from burstlab.mounts import mounted_at
+from burstlab.mounts import mounts_below
 from lab import mounts, namespaces, network, schedulers, ssh
-from lab.layout import PFS, Lab
+from lab.layout import Lab
 
 LOST_AT_BOOT = ("tmp", "run")  # as on a real node; /local and /var/tmp are disks
 
@@ -25,6 +25,8 @@ LOST_AT_BOOT = ("tmp", "run")  # as on a real node; /local and /var/tmp are disk
 def boot(lab: Lab, machine: str) -> None:
     """Plug the machine in, start its first process, and wait until that is done."""
     own = lab.own(machine)
+    if mounted := mounts_below(own):
+        raise BurstlabError(f"{mounted[0]} is a mount: nothing below {own} is removed")
     for name in mounts.COVERED.values():
         if name in LOST_AT_BOOT:
             shutil.rmtree(own / name, ignore_errors=True)
@@ -65,22 +67,15 @@ def init(lab: Lab, machine: str) -> None:
     launch = functools.partial(launch_on, machine)
     launch("sshd", ssh.sshd_command(lab, machine), lambda: namespaces.listening(ssh.PORT))
     schedulers.of(lab).start(lab, machine, launch)
-    namespaces.wait_until(lambda: mounted_at(PFS) is not None, f"{machine}: mount of {PFS}")
     namespaces.tell_started()
     namespaces.reap_forever()
 
 
 def launch_on(machine: str, name: str, argv: list[str], answers: Callable[[], bool]) -> None:
-    """Start a daemon of this machine and wait until it answers.
-
-    Raises BurstlabError with the last line of its log.
-    """
+    """Start a daemon of this machine and wait until it answers. Raises BurstlabError."""
     log = Path("/var/log") / f"{name}-{machine}.out"
-    child = namespaces.popen(argv, log, {"PATH": namespaces.PATH, "LANG": "C.UTF-8"})
-    namespaces.wait_until(lambda: child.poll() is not None or answers(), name)
-    if child.returncode is not None:
-        said = log.read_text(errors="replace").strip().splitlines()[-1:]
-        raise BurstlabError(f"{name} ended with status {child.returncode}: {''.join(said)}")
+    environment = {"PATH": namespaces.PATH, "LANG": "C.UTF-8"}
+    namespaces.launch(name, argv, log, environment, answers)
 
 
 if __name__ == "__main__":

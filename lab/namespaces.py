@@ -153,10 +153,19 @@ def reap_forever() -> None:
             time.sleep(1)
 
 
-def popen(argv: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own; its output goes to ``log``."""
+def launch(
+    name: str,
+    argv: list[str],
+    log: Path,
+    environment: Mapping[str, str],
+    answers: Callable[[], bool],
+) -> None:
+    """Start a daemon in a session of its own, its output in ``log``; wait until it answers.
+
+    Raises BurstlabError with the last line of its log.
+    """
     with log.open("ab") as output:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -165,3 +174,7 @@ def popen(argv: list[str], log: Path, environment: Mapping[str, str]) -> subproc
             cwd="/",
             start_new_session=True,
         )
+    wait_until(lambda: child.poll() is not None or answers(), name)
+    if child.returncode is not None:
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise BurstlabError(f"{name} ended with status {child.returncode}: {''.join(said)}")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
+from burstlab.mounts import mounted_at
 from lab import mounts, namespaces, network
 from lab.layout import PFS, Lab
 
@@ -29,7 +30,13 @@ def main(directory: Path, journal: Path) -> None:
     fstab.write_text(mounts.site_fstab(lab, FUSE_DEVICE))
     mounts.mount_all(fstab)
     network.batch("ip", network.switch_batch())
-    namespaces.popen(pfs_command(lab), lab.log / "pfs.log", namespaces.environment())
+    namespaces.launch(
+        "the emulated parallel file system",
+        pfs_command(lab),
+        lab.log / "pfs.log",
+        namespaces.environment(),
+        lambda: mounted_at(PFS) is not None,
+    )
     namespaces.tell_started()
     namespaces.reap_forever()
 
@@ -46,6 +53,7 @@ def _journal(journal: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.dup2(1, 2)  # whoever waits reads stdout
     try:
         main(Path(sys.argv[1]), Path(sys.argv[2]))
     except (BurstlabError, OSError, subprocess.CalledProcessError) as error:

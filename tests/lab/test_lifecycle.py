@@ -99,6 +99,22 @@ def test_up_with_a_daemon_that_fails_says_which_and_undoes_all(own: Cluster) -> 
     assert own.left() == []
 
 
+def test_up_whose_file_system_does_not_start_says_why_and_undoes_all(own: Cluster) -> None:
+    done = own.lab("up", "--pfs-option", "bandwidth_mb_s=-1")
+    assert done.returncode == 125
+    assert "parallel file system ended" in done.stderr and "-1: give a number" in done.stderr
+    assert own.left() == []
+
+
+def test_who_works_in_the_directory_is_warned_and_not_killed(own: Cluster) -> None:
+    own.must("up", "--nodes", "1")
+    down = subprocess.run(
+        own.argv("down"), env=own.environment, cwd=own.directory, capture_output=True, text=True
+    )
+    assert "leave it first" in down.stderr
+    assert own.run("head", "srun", "hostname") == "node01\n"
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_dead_site_takes_all_with_it_and_reap_cleans(own: Cluster, victim: int) -> None:
     own.must("up", "--nodes", "2")
