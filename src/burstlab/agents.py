@@ -29,7 +29,8 @@ SILENT_S = 10.0
 _TELL_ITS_END = """\
 trap : TERM HUP INT
 "$0" "$@" && exit 0
-echo '{"host": "'"${SLURMD_NODENAME:-$(uname -n)}"'", "gone": "its agent ended with status '$?'"}'
+status=$? host=${3:-${SLURMD_NODENAME:-$(uname -n)}}
+echo '{"host": "'"$host"'", "gone": "its agent ended with status '$status'"}'
 exit 1"""
 
 Answers = dict[str, dict[str, Any]]

@@ -63,7 +63,7 @@ def run_there(host: str, hosts: Sequence[str], launch: str, options: Sequence[st
         for line in child.stdout:
             if line.startswith(_STATUS):
                 status = int(line.removeprefix(_STATUS))
-            else:
+            elif status is None:  # afterwards, the launcher tells that status in its own words
                 said = line.strip() or said
                 sys.stderr.write(line)
     except BrokenPipeError:
