@@ -1,6 +1,7 @@
 """Sites: errors in one line, and flags that ``burstlab run`` takes."""
 
 import argparse
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -53,7 +54,8 @@ def load(root: Path, text: str, name: str = "it") -> Site:
         (
             "launch: ssh",
             "launch: sssh",
-            "launch: there is no 'sssh', did you mean 'ssh'? (allowed: auto, local, ssh, srun, mpirun)",
+            "launch: there is no 'sssh', did you mean 'ssh'? "
+            "(allowed: auto, local, ssh, srun, mpirun)",
         ),
         ("{directory: /lustre}", "{}", "pfs: either `directory` or `emulated` is wanted"),
         (
@@ -124,6 +126,8 @@ def test_burstlab_run_takes_the_flags(
     nodes = tmp_path / "nodes"
     nodes.write_text("".join(f"host{number}\n" for number in range(16)))
     monkeypatch.setenv("PBS_NODEFILE", str(nodes))
+    for name in re.findall(r"\$(\w+)", (ROOT / f"config/sites/{site}.yaml").read_text()):
+        monkeypatch.setenv(name, str(tmp_path))  # as in a job there
     parser = argparse.ArgumentParser()
     run.add_arguments(parser)
     for cell in load_experiment("sawada", ROOT).cells("sawada", scale):

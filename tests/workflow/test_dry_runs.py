@@ -79,7 +79,7 @@ def test_no_site_is_one_line(checkout: Checkout) -> None:
 
 
 def test_a_login_node_is_not_computed_on(checkout: Checkout) -> None:
-    run = checkout.shell("snakemake --profile abci sawada")
+    run = checkout.shell("snakemake --profile abci --executor local --cores 1 sawada")
     assert run.status != 0
     assert run.text.splitlines()[-1].startswith("burstlab: site abci: the profile has no executor")
     assert not (checkout.root / "results/environments").exists()

@@ -6,6 +6,7 @@ Exit status: the workload's own; burstlab's own failures are 119 to 125 (docs/re
 import argparse
 import dataclasses
 import os
+import re
 import shlex
 import sys
 import time
@@ -210,5 +211,11 @@ def _manifest(path: str | None) -> Any:
 
 
 def _absolute(path: str) -> Path:
-    """Absolute, without following links: mount tables and exports are compared as text."""
-    return Path(os.path.abspath(path))
+    """Absolute, without following links: mount tables and exports are compared as text.
+
+    A site may name a directory by a variable that only the job has ($PBS_LOCALDIR).
+    """
+    text = os.path.expandvars(path)
+    if unset := re.search(r"\$\{?(\w+)", text):
+        raise ConfigurationError(f"{path}: {unset[1]} is not set here")
+    return Path(os.path.abspath(text))
