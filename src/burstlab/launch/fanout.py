@@ -1,0 +1,17 @@
+"""One local command for each host at once, fanned out by ClusterShell's clush(1)."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+
+def fan_out(hosts: Sequence[str], program: str, words: Sequence[str]) -> list[str]:
+    """clush with its `exec` worker, so that each command gets exactly these words, %h its host.
+
+    A host whose command ends in failure is told at once, in the agent's stead, for clush itself
+    waits for the others.
+    """
+    gone = f"""'{{"host": "%h", "gone": "{program} ended with status '$?'"}}'"""
+    local = f"{shlex.join([program, *words])} || echo {gone}"
+    clush = [sys.executable, "-m", "ClusterShell.CLI.Clush", "-R", "exec"]
+    return [*clush, "-N", "-q", "-S", "-f", str(len(hosts)), "-w", ",".join(hosts), local]
