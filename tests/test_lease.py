@@ -195,7 +195,7 @@ def test_a_directory_that_was_there_is_not_ours(tmp_path: Path) -> None:
 def undo_by_touching(held: Lease, path: str, left: list[str]) -> list[str]:
     """An undo that shows when it ran: while the lease's directory was still there."""
     journal = lease.read(held.journal)
-    Path(path).write_text(str([os.path.exists(one) for one in journal.directories]))
+    Path(path).write_text(str([Path(one).exists() for one in journal.directories]))
     return left
 
 

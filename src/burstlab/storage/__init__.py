@@ -12,6 +12,8 @@ STORAGES = {
     "pfs": "burstlab.storage.pfs:PfsStorage",
     "nodelocal": "burstlab.storage.nodelocal:NodeLocalStorage",
     "gfarm": "burstlab.storage.gfarm:GfarmStorage",
+    "beeond": "burstlab.storage.beeond:BeeondStorage",
+    "provided": "burstlab.storage.provided:ProvidedStorage",
 }
 
 

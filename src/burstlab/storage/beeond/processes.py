@@ -1,0 +1,101 @@
+"""The processes of a session on this host, root's among them, found by the paths they were given.
+
+A daemon's pid file names a pid that may be another process's by now, and a daemon whose start
+was cut short is in no status file; but each has the session's own paths in its arguments.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from burstlab import process
+from burstlab.process import Identity
+from burstlab.storage.beeond.session import Session
+
+COMMAND_S = 60.0  # for a umount, a kill, a removal
+GRACE_S = 10.0  # what beeond itself gives a daemon
+
+
+def daemons(session: Session) -> list[Identity]:
+    """BeeGFS daemons of this session."""
+    return _named(session, lambda words: Path(words[0]).name.startswith("beegfs"))
+
+
+def starts(session: Session) -> list[Identity]:
+    """``beeond start`` of this session, what runs it (sudo), and what it has called."""
+    found = _named(session, lambda words: "start" in words and session.nodes in words)
+    sessions = {_session(one) for one in found} - {0, os.getsid(0)}
+    return [one for one in _all() if one in found or _session(one) in sessions]
+
+
+def in_session(leader: int) -> list[Identity]:
+    """All of a session (setsid(2)) whose leader is a child not waited for yet."""
+    return [one for one in _all() if _session(one) == leader]
+
+
+def end(found: Sequence[Identity], prefix: Sequence[str], grace_s: float = GRACE_S) -> None:
+    """SIGTERM, then SIGKILL, as root if need be."""
+    if not prefix:
+        process.end(found, grace_s)
+        return
+    for number, wait_s in (("-TERM", grace_s), ("-KILL", 5.0)):
+        living = [one for one in found if one.alive()]
+        if living:
+            as_root(prefix, ["kill", number, *(str(one.pid) for one in living)])
+        deadline = time.monotonic() + wait_s
+        while any(one.alive() for one in living) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def as_root(prefix: Sequence[str], command: Sequence[str]) -> str:
+    """Run a command; what it says when it fails, or nothing."""
+    try:
+        done = subprocess.run(
+            [*prefix, *command], capture_output=True, text=True, timeout=COMMAND_S, cwd="/"
+        )
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} did not end within {COMMAND_S:.0f} s"
+    if done.returncode == 0:
+        return ""
+    return done.stderr.strip() or f"{command[0]} ended with exit status {done.returncode}"
+
+
+def pid_in(path: str) -> int:
+    """The pid in a pid file, or 0."""
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _named(session: Session, wanted: Callable[[list[str]], bool]) -> list[Identity]:
+    found = []
+    for one in _all():
+        try:
+            words = Path(f"/proc/{one.pid}/cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it ended
+        ours = any(path in words for path in session.paths)
+        if ours and one.pid != os.getpid() and wanted(words.split("\0")):
+            found.append(one)
+    return found
+
+
+def _all() -> list[Identity]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (one := Identity.of(int(entry.name))).alive():
+                found.append(one)
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def _session(one: Identity) -> int:
+    try:
+        return os.getsid(one.pid)
+    except ProcessLookupError:
+        return 0
