@@ -13,7 +13,6 @@ from burstlab.config.catalog import survey
 from burstlab.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]
-SITES = ", ".join(sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml")))
 COPIED = ("config", "rules", "workflows", "analysis", "envs")
 SITES = ", ".join(sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml")))
 
