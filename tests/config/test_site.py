@@ -13,6 +13,7 @@ from burstlab.config.experiment import load_experiment
 from burstlab.config.site import Site, load_site, run_arguments
 from burstlab.errors import ConfigurationError
 from burstlab.pfs.emulation import Emulation
+from burstlab.storage import STORAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 SITES = sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml"))
@@ -77,7 +78,7 @@ def load(root: Path, text: str, name: str = "it") -> Site:
         (
             "modules:",
             "storages: {lustre: {}}\nmodules:",
-            "storages.lustre: there is no 'lustre' (allowed: pfs, nodelocal, gfarm)",
+            f"storages.lustre: there is no 'lustre' (allowed: {', '.join(STORAGES)})",
         ),
         (
             "modules:",
@@ -131,8 +132,6 @@ def test_burstlab_run_takes_the_flags(
     parser = argparse.ArgumentParser()
     run.add_arguments(parser)
     for cell in load_experiment("sawada", ROOT).cells("sawada", scale):
-        if cell.storage not in ("pfs", "nodelocal", "gfarm"):
-            continue
         flags = [*load_site(site, ROOT).run_arguments(cell.storage), *cell.run_arguments()]
         del flags[flags.index("--dataset") : flags.index("--dataset") + 2]  # not made here
         request = run.request(parser.parse_args([*flags, "--", "true"]))

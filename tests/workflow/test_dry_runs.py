@@ -44,7 +44,7 @@ def test_jobs_ask_for_the_nodes_of_their_cell(checkout: Checkout, site: str) -> 
     [
         ("snakemake --profile local demo -n", 18),
         ("snakemake --profile local sawada -n --config scale=demo", 18),
-        ("snakemake --profile local sawada -n --config scale=paper", 40),
+        ("snakemake --profile local sawada -n --config scale=paper", 60),
         ("snakemake --profile local report -n", 18),
         ("snakemake --profile local -n", 18),
     ],
