@@ -11,14 +11,16 @@ from burstlab import lease, process
 from burstlab.errors import BurstlabError, ConfigurationError, NodeError
 from burstlab.lease import Lease
 from burstlab.process import Identity
-from burstlab.stopping import Stopped, StopSignals
+from burstlab.stopping import Stopped, StopSignals, deferred
 from lab import accounts, mounts, namespaces, schedulers, ssh, writing
-from lab.layout import HEAD, Lab
+from lab.execution import DEFAULT_SIGNALS, execute
+from lab.layout import HEAD, PFS_WORK, Lab
 
 KIND = "lab"  # in the lease of a lab
 PROGRAMS = ("ip", "tc", "mount", "pivot_root", "unshare", "nsenter", "setpriv", "ssh-keygen")
 # Grid Engine needs up to 65 s to let go of the last life of a node that was lost.
 READY_LIMIT_S = 120.0
+ASKING_LIMIT_S = 30
 KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TERM")
 
 
@@ -71,13 +73,21 @@ def down(directory: Path) -> None:
 
 
 def status(lab: Lab) -> str:
-    """One line for each machine: name, address, on or off, the scheduler's state of it."""
-    running = namespaces.machines(site_pid(lab))
+    """One line for each machine: name, address, on or off, the scheduler's state of it.
+
+    The last line is about the parallel file system: directory, on or off, the server's pid.
+    """
+    site = site_pid(lab)
+    running, server = namespaces.machines(site), namespaces.pfs_server(site)
     states = node_states(lab) if HEAD in running else {}
-    return "\n".join(
-        f"{machine:8} {lab.address(machine):13} {'on' if machine in running else 'off':4}"
-        f"{states.get(machine, '')}".rstrip()
+    rows = [
+        (machine, lab.address(machine), machine in running, states.get(machine, ""))
         for machine in lab.machines
+    ]
+    rows.append(("pfs", PFS_WORK, server is not None, f"pid {server}" if server else ""))
+    return "\n".join(
+        f"{name:8} {where:13} {'on' if on else 'off':4}{state}".rstrip()
+        for name, where, on, state in rows
     )
 
 
@@ -100,6 +110,11 @@ def start(lab: Lab, machine: str) -> None:
     boot(lab, [machine])
 
 
+def execute_on(lab: Lab, machine: str, user: str, argv: list[str]) -> int:
+    """Run ``argv`` on a machine as a user, in the foreground; its exit status."""
+    return execute(*command(lab, machine, user, argv))
+
+
 def command(lab: Lab, machine: str, user: str, argv: list[str]) -> tuple[list[str], dict[str, str]]:
     """What to execute, with which environment, to run ``argv`` on a machine as a user.
 
@@ -109,16 +124,17 @@ def command(lab: Lab, machine: str, user: str, argv: list[str]) -> tuple[list[st
     here = Path.cwd()
     seen = not mounts.hidden(here) or any(here.is_relative_to(path) for path in lab.carry)
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    switch = ["setpriv", "--pdeathsig=KILL"]  # who kills this command ends what it runs
     if user == "root":
-        home = "/root"
+        home, switch = "/root", []
     else:
         account = accounts.account(user, lab.home)
         home = str(account.home)
-        switch += [f"--reuid={account.uid}", f"--regid={account.gid}", "--init-groups"]
+        identity = [f"--reuid={account.uid}", f"--regid={account.gid}", "--init-groups"]
+        switch = ["setpriv", *identity]
     environment |= {"HOME": home, "USER": user, "LOGNAME": user}
     pid, directory = machine_pid(lab, machine), str(here) if seen else "/"
-    return namespaces.in_machine(pid, directory, [*switch, *argv]), environment
+    program = [*DEFAULT_SIGNALS, *switch, *argv]
+    return namespaces.in_machine(pid, directory, program), environment
 
 
 def check(lab: Lab) -> None:
@@ -200,8 +216,12 @@ def waiting_for(lab: Lab, nodes: Iterable[str]) -> list[str]:
 def node_states(lab: Lab) -> dict[str, str]:
     """What the scheduler says of its nodes; nothing when it does not answer."""
     scheduler = schedulers.of(lab)
-    argv, environment = command(lab, HEAD, "root", scheduler.states_command())
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+    asking = ["timeout", f"{ASKING_LIMIT_S}", *scheduler.states_command()]
+    argv, environment = command(lab, HEAD, "root", asking)
+    with deferred():  # a killed nsenter would leave its child to nobody
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, start_new_session=True
+        )
     return scheduler.states(done.stdout)
 
 

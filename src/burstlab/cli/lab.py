@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -104,10 +103,9 @@ def _exec(arguments: argparse.Namespace) -> int:
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not words:
         raise ConfigurationError("give the command to run after --, `-- bash` for a shell")
-    argv, environment = _lab("commands").command(
-        _load(arguments), arguments.machine, arguments.user, words
+    return int(
+        _lab("commands").execute_on(_load(arguments), arguments.machine, arguments.user, words)
     )
-    os.execvpe(argv[0], argv, environment)
 
 
 def _directory(arguments: argparse.Namespace) -> Path:
