@@ -11,6 +11,7 @@ from burstlab.pfs.emulation import Emulation
 HEAD = "head"
 NODE_LOCAL = "/local"
 PFS = "/pfs"
+PFS_WORK = "/pfs/work"  # what it shows: Lab.pfs_backing
 SCHEDULERS = ("slurm", "gridengine")
 DEFAULT_DIRECTORY = Path("/var/tmp/burstlab-lab")
 

@@ -22,6 +22,7 @@ from burstlab.errors import BurstlabError
 REPOSITORY = Path(__file__).resolve().parents[1]
 SITE_MODULE = "lab.site"
 MACHINE_MODULE = "lab.machine"
+PFS_MODULE = "burstlab.pfs"
 STARTED = "started"  # what a started program prints once, as its last word
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -91,6 +92,11 @@ def machines(site: int) -> dict[str, int]:
             if MACHINE_MODULE in words:
                 found[words[words.index(MACHINE_MODULE) + 1]] = pid
     return found
+
+
+def pfs_server(site: int) -> int | None:
+    """Pid on this host of the emulated parallel file system's server, while it runs."""
+    return next((pid for pid in children(site) if PFS_MODULE in command(pid)), None)
 
 
 def tell_started() -> None:

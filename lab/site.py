@@ -12,7 +12,7 @@ from pathlib import Path
 from burstlab.errors import BurstlabError
 from burstlab.mounts import mounted_at
 from lab import mounts, namespaces, network
-from lab.layout import PFS, Lab
+from lab.layout import PFS, PFS_WORK, Lab
 
 FUSE_DEVICE = Path("/run/fuse")
 
@@ -43,8 +43,8 @@ def main(directory: Path, journal: Path) -> None:
 
 def pfs_command(lab: Lab) -> list[str]:
     """The server of the emulated parallel file system: one for all machines."""
-    shown = ["--export", f"work={lab.pfs_backing}"]
-    return [sys.executable, "-m", "burstlab.pfs", PFS, *shown, *lab.pfs.arguments()]
+    shown = ["--export", f"{Path(PFS_WORK).name}={lab.pfs_backing}"]
+    return [sys.executable, "-m", namespaces.PFS_MODULE, PFS, *shown, *lab.pfs.arguments()]
 
 
 def _journal(journal: Path) -> None:

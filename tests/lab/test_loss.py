@@ -1,5 +1,8 @@
 """A lost node is lost as on a cluster, is seen to be, and comes back."""
 
+import os
+import signal
+
 import pytest
 
 from tests.lab.cluster import Cluster, until
@@ -44,6 +47,29 @@ def test_lost_head_comes_back_and_schedules_again(own: Cluster) -> None:
     own.must("start", "head")
     until(lambda: node_state(own, "node01") == "idle", "slurmctld hears of its node")
     assert own.run("head", "srun", "hostname") == "node01\n"
+
+
+def test_stalled_file_system_stalls_all_nodes_and_goes_on(own: Cluster) -> None:
+    own.must("up", "--nodes", "2")
+    server = int(own.must("status").splitlines()[-1].split()[-1])
+    os.kill(server, signal.SIGUSR1)
+    writing = [
+        own.start("exec", node, "--", "sh", "-c", f"echo x >/pfs/work/{node}")
+        for node in ("node01", "node02")
+    ]
+    log = own.directory / "log/pfs.log"
+    until(lambda: "stalled" in log.read_text(), "the server says so")
+    assert own.run("head", "srun", "-N2", "true") == "", "the nodes themselves live on"
+    assert [child.poll() for child in writing] == [None, None]
+    os.kill(server, signal.SIGUSR1)
+    assert [child.communicate(timeout=60) and child.returncode for child in writing] == [0, 0]
+
+
+def test_dead_file_system_is_seen_to_be_dead(own: Cluster) -> None:
+    own.must("up", "--nodes", "1")
+    os.kill(int(own.must("status").splitlines()[-1].split()[-1]), signal.SIGKILL)
+    until(lambda: own.must("status").splitlines()[-1].endswith("off"), "status shows it")
+    assert "not connected" in own.lab("exec", "node01", "--", "ls", "/pfs/work").stderr
 
 
 def node_state(cluster: Cluster, node: str) -> str:
