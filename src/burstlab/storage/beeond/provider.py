@@ -46,6 +46,7 @@ class BeeondStorage(Storage):
         super().__init__(options, context)
         self._prefix = tuple(shlex.split(options.prefix))
         self._directory = Path(f"{context.directory}.beeond")  # of this host only
+        local = context.hosts[0].local_dir  # the same path on each, where there are several
         names = [own_name()] if _is_this_host(context) else [host.name for host in context.hosts]
         data = Path(options.data, f"burstlab-{context.id}") if options.data else None
         self._session = Session(
@@ -53,8 +54,8 @@ class BeeondStorage(Storage):
             prefix=self._prefix,
             hosts=tuple(dict.fromkeys(names)),
             status=f"{STATUS_DIRECTORY}/burstlab-beeond-{context.id}",
-            data=str(data or context.directory / "beeond"),
-            logs=str(context.directory / "beeond-logs"),
+            data=str(data or local / "beeond"),
+            logs=str(local / "beeond-logs"),
             mount=options.mount or str(context.directory / "mnt"),
             nodes=str(self._directory / "nodes"),
             pdsh=options.pdsh,

@@ -1,0 +1,191 @@
+"""A cell on BeeOND, with everything that can go wrong: the reason is told, and nothing is left."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cell.running import until
+from tests.storage.beeond.cluster import Cluster, reach
+
+pytestmark = pytest.mark.requires("root")
+
+WRITE = 'echo hello >"$BURSTLAB_MOUNT/file" && ssh node2 cat "$BURSTLAB_MOUNT/file"'
+FAILURES = {  # of one host at each stage -> what the cell's reason must tell
+    "unreachable node2": "beeond start: Host is unreachable via ssh: node2",
+    "fail touch node2": "beeond start: Could not create status file",
+    "fail log node2": "beeond start: Could not create log path",
+    "fail mgmtd node1": "Unable to start beegfs-mgmtd on host: node1",
+    "fail storage node2": "Could not open mtab.; Unable to start beegfs-storage on host: node2",
+    "fail meta node1": "Unable to start beegfs-meta on host: node1",
+    "fail helperd node2": "Unable to start beegfs-client on host: node2",
+    "fail mount node2": "Unable to start BeeGFS client on host: node2",
+}
+
+
+@pytest.mark.parametrize(("generation", "pdsh"), [(7, False), (7, True), (8, False)])
+def test_a_cell(make_cluster: Callable[..., Cluster], generation: int, pdsh: bool) -> None:
+    cluster = make_cluster(generation)
+    if pdsh:
+        cluster.double.with_pdsh()
+    done = cluster.run(f"pdsh={str(pdsh).lower()}", script=WRITE)
+    assert done.returncode == 0, done.stderr
+    assert (cluster.cell / "workload.log").read_text() == "hello\n"
+    storage = cluster.record()["storage"]
+    assert (storage["storage_servers"], storage["metadata_servers"]) == (2, 1)
+    assert storage["version"] == f"{generation}.x"
+    if generation == 7:
+        assert storage["stripes"]["targets"] == "4" and storage["stripes"]["chunk_size"] == "512K"
+    assert cluster.left_behind() == []
+
+
+def test_8_looks_for_authentication_in_the_directory_given(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(8)
+    for name in cluster.names:
+        (cluster.inside(name) / "conf/conn.auth").write_text("secret")
+    done = cluster.run("more=-C", script=WRITE)
+    assert done.returncode == 0, done.stderr
+    assert any(f"--auth-file {cluster.own}/conf/conn.auth" in call for call in cluster.double.calls())
+    assert cluster.left_behind() == []
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_start_that_fails_on_one_host(cluster: Cluster, failure: str) -> None:
+    cluster.double.faults(failure)
+    done = cluster.run()
+    record = cluster.record()
+    assert (done.returncode, record["status"]) == (122, "failed"), done.stderr
+    assert FAILURES[failure] in record["reason"]
+    assert cluster.left_behind() == []
+
+
+def test_a_start_that_waits_for_ever(cluster: Cluster) -> None:
+    cluster.double.without_authentication()
+    done = cluster.run("start_limit_s=3")
+    assert done.returncode == 122, done.stderr
+    reason = cluster.record()["reason"]
+    assert "beeond start did not end within 3 s" in reason
+    assert "No connAuthFile configured" in reason, "what it waits for is told"
+    assert cluster.left_behind() == []
+
+
+def test_told_to_stop_while_the_start_waits(cluster: Cluster) -> None:
+    cluster.double.without_authentication()
+    cell = cluster.start()
+    until(lambda: running(cluster, "node2", "storage"), "the second storage server runs")
+    cell.send_signal(signal.SIGTERM)
+    _, said = cell.communicate(timeout=60)
+    assert cell.returncode == 143, said
+    assert cluster.left_behind() == []
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_killed_then_reaped(cluster: Cluster, hangs: bool) -> None:
+    if hangs:
+        cluster.double.without_authentication()
+    cell = cluster.start()
+    if hangs:
+        until(lambda: running(cluster, "node2", "storage"), "the second storage server runs")
+    else:
+        reach(cell, "run")
+    victim = pid_of(cluster, "burstlab run")
+    os.kill(victim, signal.SIGKILL)
+    cell.communicate(timeout=60)
+    until(lambda: not running(cluster, "node2", "storage"), "the agents have cleaned")
+    until(lambda: not pid_of(cluster, "burstlab.agent"), "they have ended")
+    reaped = cluster.reap()
+    assert reaped.returncode == 0, reaped.stderr
+    assert cluster.left_behind() == []
+    again = cluster.run() if not hangs else None
+    assert again is None or again.returncode == 0, again and again.stderr
+
+
+def test_a_host_is_lost_under_the_workload(cluster: Cluster) -> None:
+    cell = cluster.start()
+    reach(cell, "run")
+    cluster.down("node2")
+    _, said = cell.communicate(timeout=60)
+    record = cluster.record()
+    assert (cell.returncode, record["status"]) == (122, "failed"), said
+    assert "node2" in record["reason"]
+    assert cluster.left_behind() == [], "stopped with the survivors, for else nothing is stopped"
+
+
+def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster) -> None:
+    script = f'echo "drop node2" >"{cluster.double.root}/faults"'
+    done = cluster.run(script=script)
+    assert done.returncode == 0, done.stderr
+    assert cluster.record()["issues"] == [] or "left" not in str(cluster.record()["issues"])
+    assert cluster.left_behind() == []
+
+
+def test_a_stop_that_hangs(cluster: Cluster) -> None:
+    script = f'echo "hang stop" >"{cluster.double.root}/faults"'
+    done = cluster.run("stop_limit_s=1", script=script)
+    assert done.returncode == 0, done.stderr
+    assert "beeond stop did not end within 1 s" in str(cluster.record()["issues"])
+    assert cluster.left_behind() == []
+
+
+def test_a_daemon_that_dies_under_the_workload(cluster: Cluster) -> None:
+    cell = cluster.start()
+    reach(cell, "run")
+    os.kill(cluster.daemon("node2", "storage"), signal.SIGKILL)
+    _, said = cell.communicate(timeout=60)
+    assert cell.returncode == 122, said
+    assert "node2: beegfs-storage died" in cluster.record()["reason"]
+    assert cluster.left_behind() == []
+
+
+def test_another_sessions_data_stay_where_they_are(cluster: Cluster) -> None:
+    other = [cluster.inside(name) / "data/beegfs-mgmtd/tree" for name in cluster.names]
+    for tree in other:
+        tree.mkdir(parents=True)
+        (tree / "old").write_text("of somebody else")
+    done = cluster.run(f"data={cluster.own}/data", script='ls "$BURSTLAB_MOUNT/.."')
+    assert done.returncode == 0, done.stderr
+    assert (cluster.cell / "workload.log").read_text() == "work\n"
+    for tree in other:
+        assert (tree / "old").read_text() == "of somebody else"
+        assert [path.name for path in tree.parents[1].iterdir()] == ["beegfs-mgmtd"]
+    assert cluster.left_behind() == []
+
+
+def test_old_files_in_the_new_mount_fail_the_cell(cluster: Cluster) -> None:
+    cluster.double.faults("old data")
+    done = cluster.run()
+    assert done.returncode == 122, done.stderr
+    assert "is not empty after the start: old" in cluster.record()["reason"]
+    assert cluster.left_behind() == []
+
+
+def test_it_says_what_it_lacks(cluster: Cluster) -> None:
+    done = cluster.run("conf=")
+    assert done.returncode == 0
+    assert "beeond 7 starts no daemon without -f" in cluster.record()["reason"]
+    (cluster.inside("node2") / "conf/beegfs-meta.conf").unlink()
+    cluster.run()
+    expected = f"node2: {cluster.own}/conf has no beegfs-meta.conf"
+    assert cluster.record()["reason"].startswith(expected)
+    (cluster.double.binaries / "beeond").unlink()
+    cluster.run()
+    assert "beeond is not here" in cluster.record()["reason"]
+    assert cluster.left_behind() == []
+
+
+def running(cluster: Cluster, host: str, service: str) -> bool:
+    program = f"/opt/beegfs/sbin/beegfs-{service} "
+    return any(words.startswith(program) for words in cluster.processes(host).values())
+
+
+def pid_of(cluster: Cluster, words: str) -> int:
+    """Of a Python on any host that runs ``words``, or 0."""
+    for name in cluster.names:
+        for pid, said in cluster.processes(name).items():
+            if Path(said.split()[0]).name.startswith("python") and words in said:
+                return pid
+    return 0
