@@ -309,7 +309,7 @@ class Cell:
         """Reason and exit status; a dead daemon is the reason behind whatever else went wrong."""
         if isinstance(error, Stopped):  # by a scheduler that has lost a host, perhaps
             lost = self.nodes.deaths(patience_s=2.0) if hasattr(self, "nodes") else []
-            return "; ".join([*lost, str(error)]), error.status
+            return "; ".join([str(error), *lost]), error.status
         deaths = self.supervisor.deaths() if hasattr(self, "supervisor") else []
         if deaths and not isinstance(error, StorageError):
             return "; ".join([*deaths, str(error)]), StorageError.exit_status

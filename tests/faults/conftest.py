@@ -27,3 +27,7 @@ def tiny_manifest(tmp_path: Path) -> Path:
 def tiny_dataset(tiny_manifest: Path) -> Manifest:
     """The data set behind ``tiny_manifest``."""
     return read_manifest(tiny_manifest)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-table", action="store_true", help="docs/reliability.md, from a run")
