@@ -21,7 +21,7 @@ from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.emulation import Emulation
 from burstlab.pfs.site import DATASET, EmulatedPfs, MountedPfs, ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
-from burstlab.provenance import provenance
+from burstlab.provenance import CpuUse, provenance
 from burstlab.record import Record
 from burstlab.request import Request
 from burstlab.stopping import Stopped, StopSignals
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     pass
 
 
+MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
 PAGES = os.sysconf("SC_PHYS_PAGES")
 LOGS = ("workload.log", "check.log", "agents.log")
 
@@ -53,7 +54,7 @@ class Cell:
     def run(self) -> Record:
         """The record, written; its exit status is the process's. Raises BurstlabError only when
         nothing could be recorded."""
-        started, load_before = time.localtime(), os.getloadavg()[0]
+        started, load_before, cpu = time.localtime(), os.getloadavg()[0], CpuUse()
         _make_writable(self.request.cell_dir)
         status, reason, exit_status, phase = "ok", "", 0, ""
         stop = StopSignals(self.request.time_limit_s)
@@ -67,7 +68,7 @@ class Cell:
                 reason, exit_status = self._verdict(error)
             stop.hold()
             self._teardown()
-            self._judge_conditions(load_before)
+            self._judge_conditions(cpu)
             done = Record(
                 status=status,
                 reason=reason,
@@ -293,11 +294,11 @@ class Cell:
         self.facts |= facts
         self.issues += issues
 
-    def _judge_conditions(self, load_before: float) -> None:
+    def _judge_conditions(self, cpu: CpuUse) -> None:
         """Validity issues of the machine and the data set."""
-        cores = len(os.sched_getaffinity(0))
-        if load_before > cores:
-            self.issues.append(f"the host was busy: load {load_before:.1f} on {cores} cores")
+        others = cpu.share_of_others()
+        if others > MOST_CPU_OF_OTHERS:
+            self.issues.append(f"others used {others:.0%} of this host's processors meanwhile")
         manifest, memory = self.request.manifest, os.sysconf("SC_PAGE_SIZE") * PAGES
         if manifest and manifest.size_bytes < memory and self.request.cache != "cold":
             self.issues.append(

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,35 @@ def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
     }
+
+
+class CpuUse:
+    """Processor time of this host from now on, and whose it is."""
+
+    def __init__(self) -> None:
+        self._began = (time.monotonic(), _busy_s(), _own_s())
+
+    def share_of_others(self) -> float:
+        """Part of all cores that was busy for others: everybody but this process and those it
+        has waited for; the kernel's own threads and a hypervisor's other guests count as others.
+        """
+        wall_s, busy_s, own_s = (
+            now - then
+            for now, then in zip((time.monotonic(), _busy_s(), _own_s()), self._began, strict=True)
+        )
+        return max(0.0, busy_s - own_s) / (wall_s * (os.cpu_count() or 1))
+
+
+def _busy_s() -> float:
+    """Seconds that all cores together were busy since boot: /proc/stat (proc(5))."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    times = os.times()
+    return sum(times[:4])
 
 
 def _git(code: Path) -> Mapping[str, Any]:
