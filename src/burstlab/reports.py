@@ -16,14 +16,28 @@ def read(directory: Path) -> tuple[dict[str, Any], list[str]]:
     Raises BurstlabError naming the file that is not as documented.
     """
     facts: dict[str, Any] = {"workload_facts": _read(directory / "facts.json", dict) or {}}
-    metrics = _read(directory / "metrics.json", list)
-    try:
-        facts["metrics"] = tuple(Metric(**metric) for metric in metrics or [])
-    except TypeError as error:
-        raise BurstlabError(f"{directory / 'metrics.json'}: {error}") from error
+    metrics = directory / "metrics.json"
+    facts["metrics"] = tuple(_metric(metrics, given) for given in _read(metrics, list) or [])
     if (directory / "operations.csv").exists():
         facts["operations"] = "operations.csv"
-    return facts, _read(directory / "issues.json", list) or []
+    return facts, [str(issue) for issue in _read(directory / "issues.json", list) or []]
+
+
+def _metric(path: Path, given: Any) -> Metric:
+    """What is no metric now would be a figure that can't be drawn later."""
+    wanted = "name, value, unit and better"
+    if not isinstance(given, dict) or sorted(given) != ["better", "name", "unit", "value"]:
+        raise BurstlabError(f"{path}: {given!r}: a mapping of {wanted} is wanted")
+    if not all(isinstance(given[key], str) for key in ("name", "unit")):
+        raise BurstlabError(f"{path}: {given!r}: name and unit are text")
+    value = given["value"]
+    if type(value) not in (int, float) or value - value != 0:  # neither infinite nor NaN
+        raise BurstlabError(f"{path}: {given['name']}: {value!r}: a finite number is wanted")
+    if given["better"] not in ("lower", "higher"):
+        raise BurstlabError(
+            f"{path}: {given['name']}: better: {given['better']!r}: lower or higher is wanted"
+        )
+    return Metric(**given)
 
 
 def _read(path: Path, kind: type) -> Any:
