@@ -1,5 +1,6 @@
 """Hosts from each scheduler's own words."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,10 @@ def test_virtual_nodes_are_this_machine_as_often_as_there_are_nodes() -> None:
         (
             {"nodes": 1, "environment": {"PBS_NODEFILE": "/missing"}},
             "PBS_NODEFILE=/missing: No such",
+        ),
+        (
+            {"nodes": None, "environment": {"PE_HOSTFILE": os.devnull}},
+            "PE_HOSTFILE=/dev/null: the file names no host",
         ),
     ],
 )

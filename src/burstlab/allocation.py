@@ -70,7 +70,10 @@ def _first_words(path: str, variable: str) -> list[str]:
         lines = Path(path).read_text().splitlines()
     except OSError as error:
         raise AllocationError(f"{variable}={path}: {error.strerror}") from error
-    return list(dict.fromkeys(line.split()[0] for line in lines if line.strip()))
+    hosts = list(dict.fromkeys(line.split()[0] for line in lines if line.strip()))
+    if not hosts:
+        raise AllocationError(f"{variable}={path}: the file names no host")
+    return hosts
 
 
 def _slurm_hosts(job: str, environment: Mapping[str, str]) -> list[str]:
