@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from burstlab.errors import BurstlabError
 from burstlab.nodes import Node
 
 STATES = ("cold", "warm", "as-is")
@@ -31,7 +32,7 @@ def enforce(node: Node, state: str, data: str, drop_caches: str) -> Mapping[str,
     if state == "cold":
         method = "posix_fadvise(DONTNEED) per file"
         if drop_caches:
-            subprocess.run(shlex.split(drop_caches), check=True, capture_output=True, timeout=300)
+            _drop(drop_caches)
             method = f"{drop_caches}; {method}"
         for path in files:
             _evict(path)
@@ -47,6 +48,17 @@ def enforce(node: Node, state: str, data: str, drop_caches: str) -> Mapping[str,
         "bytes": sum(path.stat().st_size for path in looked_at),
         "resident_bytes": _resident_bytes(looked_at),
     }
+
+
+def _drop(command: str) -> None:
+    """The site's own command. Raises BurstlabError with what it said."""
+    try:
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=300)
+    except OSError as error:
+        raise BurstlabError(f"--drop-caches {command}: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+        raise BurstlabError(f"--drop-caches {command}: exit status {done.returncode}: {said[0]}")
 
 
 def issues(found: Mapping[str, Mapping[str, Any]]) -> list[str]:

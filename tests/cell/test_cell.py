@@ -121,7 +121,15 @@ def test_broken_reports_are_the_workloads_fault(place: Place) -> None:
     script = 'echo "[{}]" >"$BURSTLAB_CELL_DIR/metrics.json"'
     done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
     assert done.returncode == 125
-    assert "metrics.json" in done.stderr
+    assert "metrics.json: {}: a mapping of name, value, unit and better" in done.stderr
+
+
+def test_a_site_that_can_not_drop_caches_says_how(place: Place) -> None:
+    flags = ["--storage", "nodelocal", "--cache", "cold", "--drop-caches"]
+    done = place.run(*flags, "ls /no/such/thing", run=["true"])
+    assert "--drop-caches ls /no/such/thing: exit status 2: ls: cannot" in done.stderr
+    done = place.run(*flags, "/no/such/program", run=["true"])
+    assert "--drop-caches /no/such/program: No such file" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -130,8 +138,19 @@ def test_broken_reports_are_the_workloads_fault(place: Place) -> None:
         (["--storage", "nodelocal", "-o", "speed=9"], "-o speed=9: no such option"),
         (["--storage", "nodelocal", "--pfs-option", "x=1"], "--pfs-option is for --pfs emulated"),
         (["--storage", "pfs", "--pfs", "emulated", "--pfs-option", "bandwidth_mb_s=fast"],
-         "--pfs-option bandwidth_mb_s=fast: a float is wanted"),
+         "--pfs-option bandwidth_mb_s=fast: float is wanted"),
         (["--storage", "nodelocal", "--label", "nonsense"], "--label nonsense: KEY=VALUE"),
+        (["--storage", "nodelocal", "--label", "repeat=x"], "--label repeat=x: int is wanted"),
+        (["--storage", "tape"], "--storage: invalid choice: 'tape' (choose from 'pfs'"),
+        (["--storage", "nodelocal", "--needs", "luck"], "'luck' is not one of shared, mmap"),
+        (["--storage", "nodelocal", "--nodes", "0"], "'0': a whole number from 1 is wanted"),
+        (["--storage", "nodelocal", "--time-limit", "-5"], "'-5': a number from 0 is wanted"),
+        (["--storage", "nodelocal", "--check", "it's"], "--check it's: No closing quotation"),
+        (["--storage", "nodelocal", "--staging", "eager"], "--staging eager: a --dataset"),
+        (["--storage", "nodelocal", "--stage-out", "/etc/*"], "--stage-out /etc/*: a pattern"),
+        (["--storage", "nodelocal", "--stage-out", "../*"], "--stage-out ../*: a pattern"),
+        (["--storage", "nodelocal", "--site=nowhere"], "there is no site 'nowhere' (allowed: "),
+        (["--storage", "nodelocal", "--sit", "local"], "unrecognized arguments: --sit"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_one_line(place: Place, flags: list[str], said: str) -> None:

@@ -3,8 +3,9 @@
 import argparse
 import importlib
 import sys
+from typing import NoReturn
 
-from burstlab.errors import BurstlabError
+from burstlab.errors import BurstlabError, ConfigurationError
 
 # command -> (module, one line for --help)
 COMMANDS = {
@@ -21,6 +22,14 @@ COMMANDS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Tells a wrong argument like any other bad input: in one line, with the same status."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises ConfigurationError."""
+        raise ConfigurationError(f"{message} (all flags: {self.prog} -h)")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = sys.argv[1:] if argv is None else argv
@@ -28,7 +37,11 @@ def main(argv: list[str] | None = None) -> int:
     if name not in COMMANDS:
         return _usage(arguments)
     module = importlib.import_module(COMMANDS[name][0])
-    parser = argparse.ArgumentParser(prog=f"burstlab {name}", description=module.__doc__)
+    parser = Parser(
+        prog=f"burstlab {name}",
+        description=module.__doc__,
+        allow_abbrev=False,  # expand() looks for full names
+    )
     module.add_arguments(parser)
     try:
         words = arguments[1:]
@@ -49,4 +62,4 @@ def _usage(arguments: list[str]) -> int:
     if not asked:
         lines.insert(0, f"burstlab: no command {arguments[0]!r}")
     print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+    return 0 if asked else ConfigurationError.exit_status

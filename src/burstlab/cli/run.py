@@ -35,10 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--site", metavar="NAME", help="flags of config/sites/NAME.yaml go before the others")
     add("--storage", required=True, choices=STORAGES, help="where the workload's data lives")
     add("-o", "--option", action="append", default=[], metavar="KEY=VALUE", help="storage option")
-    add("--nodes", type=int, help="number of hosts (default: all there are)")
+    add("--nodes", type=_at_least(int, 1), help="number of hosts (default: all there are)")
     add("--hosts", default="", help="hosts, such as node[01-04] (default: the scheduler's)")
     add("--virtual", action="store_true", help="virtual nodes of this machine")
-    add("--cores-per-node", type=int, default=0, help="default: the cores of this host")
+    add(
+        "--cores-per-node",
+        type=_at_least(int, 1),
+        default=0,
+        help="default: the cores of this host",
+    )
     add(
         "--launch",
         choices=("auto", "local", *LAUNCHERS),
@@ -56,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--needs", type=_words(NEEDS), default=(), help=f"of the storage: {','.join(NEEDS)}")
     add("--stage-out", action="append", default=[], metavar="GLOB", help="results to keep")
     add("--check", default="", metavar="COMMAND", help="judges the result, in the same environment")
-    add("--time-limit", type=float, default=0.0, metavar="SECONDS")
+    add("--time-limit", type=_at_least(float, 0), default=0.0, metavar="SECONDS", help="0: none")
     add("--cell-dir", help="record, logs and results (default: results/run/ID)")
     add("--label", action="append", default=[], metavar="KEY=VALUE",
         help=f"{', '.join(LABELS)}; anything else is a parameter of the workload")  # fmt: skip
@@ -66,12 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def expand(words: list[str]) -> list[str]:
     """Replace ``--site NAME`` by the flags of that site: a site is a set of default flags."""
     own = words[: words.index("--")] if "--" in words else words
-    if "--site" not in own[:-1]:
-        return words
-    from burstlab.config.site import run_arguments
+    for at, word in enumerate(own):
+        if word == "--site" and own[at + 1 :]:
+            name, rest = own[at + 1], words[at + 2 :]
+        elif word.startswith("--site="):
+            name, rest = word.removeprefix("--site="), words[at + 1 :]
+        else:
+            continue
+        from burstlab.config.site import run_arguments
 
-    at = own.index("--site")
-    return [*run_arguments(own[at + 1], words), *words[:at], *words[at + 2 :]]
+        return [*run_arguments(name, words), *words[:at], *rest]
+    return words
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -106,9 +116,11 @@ def request(arguments: argparse.Namespace) -> Request:
         staging=arguments.staging,
         dataset=labels.pop("dataset", ""),
         nodes=len(allocation.hosts),
-        repeat=int(labels.pop("repeat", "1")),
+        repeat=_value("--label", "repeat", labels.pop("repeat", "1"), int),
         parameters=labels,
     )
+    if arguments.staging == "eager" and arguments.dataset is None:
+        raise ConfigurationError("--staging eager: a --dataset is wanted that can be staged")
     if len(allocation.hosts) > 1 and arguments.launch == "local" and not allocation.virtual:
         raise ConfigurationError(
             f"--launch local reaches this host only, and the cell has {len(allocation.hosts)}: "
@@ -129,9 +141,9 @@ def request(arguments: argparse.Namespace) -> Request:
         manifest=_manifest(arguments.dataset),
         staging=arguments.staging,
         cache=arguments.cache,
-        drop_caches=arguments.drop_caches,
-        stage_out=tuple(arguments.stage_out),
-        check=tuple(shlex.split(arguments.check)),
+        drop_caches=shlex.join(_split("--drop-caches", arguments.drop_caches)),
+        stage_out=_globs(arguments.stage_out),
+        check=_split("--check", arguments.check),
         time_limit_s=arguments.time_limit,
         repeat_command=("burstlab", *sys.argv[1:]),
     )
@@ -157,7 +169,7 @@ def _value(flag: str, name: str, text: str, kind: Any) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ConfigurationError(f"{flag} {name}={text}: a {kind.__name__} is wanted") from None
+        raise ConfigurationError(f"{flag} {name}={text}: {kind.__name__} is wanted") from None
 
 
 def _pairs(flag: str, words: Sequence[str]) -> dict[str, str]:
@@ -168,6 +180,36 @@ def _pairs(flag: str, words: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(f"{flag} {word}: KEY=VALUE is wanted")
         pairs[name] = value
     return pairs
+
+
+def _split(flag: str, command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise ConfigurationError(f"{flag} {command}: {error}") from None
+
+
+def _globs(patterns: Sequence[str]) -> tuple[str, ...]:
+    for pattern in patterns:
+        if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+            raise ConfigurationError(
+                f"--stage-out {pattern}: a pattern below $BURSTLAB_MOUNT is wanted, such as out/*"
+            )
+    return tuple(patterns)
+
+
+def _at_least(kind: type[Any], least: int) -> Any:
+    def number(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value < float("inf"):
+            whole = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r}: {whole} from {least} is wanted")
+        return value
+
+    return number
 
 
 def _words(allowed: Sequence[str]) -> Any:
