@@ -34,7 +34,7 @@ def cancel(chosen: Iterable[Job]) -> bool:
     for name, some in by_scheduler.items():
         answer = ask(module_of(name).cancellation(job.id for job in some))
         if answer.status != 0:
-            print(f"burstlab cancel: {answer.last_words()}", file=sys.stderr)
+            print(f"burstlab cancel: {answer.words()}", file=sys.stderr)
             good = False
     return good
 

@@ -21,10 +21,14 @@ from burstlab.scheduler.interface import (
     Submission,
     clock,
     exited,
+    no_answer,
 )
 
 # `failed` of accounting(5): why a job did not end by itself
-_DELETED, _NO_MORE_TIME = "100", "37"
+_FAILED = {
+    "37": "it ran out of time, or exceeded another limit",
+    "100": "it was cancelled, or killed from outside",
+}
 
 
 def submission(job: Submission, script: Path) -> list[str]:
@@ -38,7 +42,7 @@ def submitted(answer: Answer) -> str:
     """Warnings may stand before the id."""
     job = answer.stdout.strip().splitlines()[-1:]
     if answer.status != 0 or not job or not job[0].isdigit():
-        raise SchedulerError(f"qsub: {answer.last_words()}")
+        raise no_answer("qsub", answer)
     return job[0]
 
 
@@ -75,26 +79,21 @@ def history(ids: Iterable[str]) -> list[list[str]]:
 
 
 def past(answer: Answer) -> Mapping[str, JobState]:
-    """See interface. A parallel job may have several entries: the master's is the last."""
+    """See interface. With several entries of one job, the last is the master's."""
     if "not found" in answer.stderr or "no such file" in answer.stderr.lower():
         return {}
     if answer.status != 0:
-        raise SchedulerError(f"qacct: {answer.last_words()}")
+        raise no_answer("qacct", answer)
     entry = dict(re.findall(r"^(\w+) +(.*?) *$", answer.stdout, re.MULTILINE))
     if "jobnumber" not in entry:
         return {}
-    failed, status = entry.get("failed", "0").split()[0], int(entry.get("exit_status", "0"))
-    told = f"Grid Engine says failed {entry.get('failed', '')}, exit status {status}"
+    failed, status = entry["failed"].split()[0], int(entry["exit_status"].split()[0])
+    told = f"Grid Engine says failed {' '.join(entry['failed'].split())}"
     hosts = (entry["hostname"],) if entry.get("hostname", "").strip() else ()
     if failed == "0":
         ended = exited(status)
         return {entry["jobnumber"]: JobState(ended.phase, ended.reason, hosts=hosts)}
-    if failed == _DELETED and "deleted_by" not in entry and status in (137, 138, 152):
-        reason = "it was cancelled, or ran out of time"
-    else:
-        reason = {_DELETED: "it was cancelled", _NO_MORE_TIME: "it ran out of time"}.get(
-            failed, "it could not be run"
-        )
+    reason = _FAILED.get(failed, "it could not be run")
     return {entry["jobnumber"]: JobState(FAILED, f"{reason} ({told})", True, hosts)}
 
 
@@ -120,7 +119,7 @@ Element = ElementTree.Element
 def _jobs(answer: Answer) -> list[tuple[Element, Element | None]]:
     """Each job, with the queue it runs in."""
     if answer.status != 0:
-        raise SchedulerError(f"qstat: {answer.last_words()}")
+        raise no_answer("qstat", answer)
     try:
         root = ElementTree.fromstring(answer.stdout)
     except ElementTree.ParseError as error:

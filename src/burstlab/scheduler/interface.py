@@ -25,10 +25,11 @@ class Answer:
     stderr: str
     status: int
 
-    def last_words(self) -> str:
-        """Its last line, for error messages."""
-        said = self.stderr.strip() or self.stdout.strip()
-        return said.splitlines()[-1].strip() if said else f"exit status {self.status}"
+    def words(self) -> str:
+        """What it said in one line, for error messages."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        said = "; ".join(line.strip() for line in lines[:4] if line.strip())
+        return said or f"exit status {self.status}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class JobState:
     reason: str = ""
     outer: bool = False
     hosts: tuple[str, ...] = ()
+
+
+def no_answer(command: str, answer: Answer) -> SchedulerError:
+    """The error to raise when a command did not do or tell what it should."""
+    return SchedulerError(f"{command}: {answer.words().removeprefix(f'{command}: ')}")
 
 
 class Scheduler(Protocol):

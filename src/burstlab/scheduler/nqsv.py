@@ -13,9 +13,9 @@ from burstlab.scheduler.interface import (
     RUNNING,
     Answer,
     JobState,
-    SchedulerError,
     Submission,
     clock,
+    no_answer,
 )
 
 _ABSENT = re.compile(r"Batch Request: \S+ does not exist|No such request")
@@ -33,7 +33,7 @@ def submitted(answer: Answer) -> str:
     """``Request 949571.nqsv submitted to queue: gen_S.``"""
     found = re.search(r"^Request (\S+) submitted to queue", answer.stdout, re.MULTILINE)
     if answer.status != 0 or not found:
-        raise SchedulerError(f"qsub: {answer.last_words()}")
+        raise no_answer("qsub", answer)
     return found[1]
 
 
@@ -87,7 +87,7 @@ def _requests(answer: Answer) -> dict[str, dict[str, str]]:
     if not requests and (answer.status != 0 or not _ABSENT.search(answer.stdout)):
         if answer.status == 0 and not answer.stdout.strip() and not answer.stderr.strip():
             return {}
-        raise SchedulerError(f"qstat: {answer.last_words()}")
+        raise no_answer("qstat", answer)
     return requests
 
 

@@ -14,10 +14,10 @@ from burstlab.scheduler.interface import (
     STUCK,
     Answer,
     JobState,
-    SchedulerError,
     Submission,
     clock,
     exited,
+    no_answer,
 )
 
 # Exit status of a job that PBS ended itself (job.h); 256 + n: killed by signal n
@@ -34,8 +34,8 @@ _ENDED = {
     -28: "it used too much processor time",
     -29: "it ran out of time",
 }
-_OPENING = re.compile(r'^\s*"(.*)":\{$')
-_VALUE = re.compile(r'^\s*"(\w+)":(.*?),?$')
+_OPENING = re.compile(r'^\s*"(.*)":\s*\{$')
+_VALUE = re.compile(r'^\s*"(\w+)":\s*(.*?),?$')
 _NOBODY_KNOWS = re.compile(r"Unknown Job Id|Job has finished|not configured to maintain")
 
 
@@ -50,7 +50,7 @@ def submitted(answer: Answer) -> str:
     """``0.head``, ``2079312.pbs1``."""
     job = answer.stdout.strip()
     if answer.status != 0 or not re.fullmatch(r"\d+(\.\S+)?", job):
-        raise SchedulerError(f"qsub: {answer.last_words()}")
+        raise no_answer("qsub", answer)
     return job
 
 
@@ -64,7 +64,7 @@ def states(answer: Answer) -> Mapping[str, JobState]:
     when one of the jobs is over or unknown."""
     found = _attributes(answer.stdout)
     if not found and answer.status != 0 and not _NOBODY_KNOWS.search(answer.stderr):
-        raise SchedulerError(f"qstat: {answer.last_words()}")
+        raise no_answer("qstat", answer)
     return {job: _state(attributes) for job, attributes in found.items()}
 
 
@@ -84,7 +84,7 @@ def named(name: str) -> list[str]:
 def ids_named(answer: Answer, name: str) -> list[str]:
     """See interface."""
     if answer.status != 0:
-        raise SchedulerError(f"qselect: {answer.last_words()}")
+        raise no_answer("qselect", answer)
     return answer.stdout.split()
 
 

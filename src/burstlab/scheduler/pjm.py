@@ -18,6 +18,7 @@ from burstlab.scheduler.interface import (
     Submission,
     clock,
     exited,
+    no_answer,
 )
 
 _COLUMNS = ("jid", "jnam", "st", "ec", "pc")
@@ -44,7 +45,7 @@ def submitted(answer: Answer) -> str:
     """``[INFO] PJM 0000 pjsub Job 167661 submitted.``; the exit status may be 0 without it."""
     found = re.search(r"pjsub Job (\d+) submitted", answer.stdout + answer.stderr)
     if not found:
-        raise SchedulerError(f"pjsub: {answer.last_words()}")
+        raise no_answer("pjsub", answer)
     return found[1]
 
 
@@ -85,10 +86,10 @@ def cancellation(ids: Iterable[str]) -> list[str]:
 def _rows(answer: Answer) -> list[dict[str, str]]:
     """Lines beginning with H name the columns; an unknown job has no line at all."""
     if answer.status != 0 or "[ERR.]" in answer.stderr:
-        raise SchedulerError(f"pjstat: {answer.last_words()}")
+        raise no_answer("pjstat", answer)
     lines = list(csv.reader(answer.stdout.splitlines()))
     if not any(line[:1] == ["H"] for line in lines):
-        raise SchedulerError(f"pjstat: no table: {answer.last_words()}")
+        raise SchedulerError(f"pjstat: no table: {answer.words()}")
     return [dict(zip(_COLUMNS, line[1:], strict=False)) for line in lines
             if line[:1] == [""] and len(line) > len(_COLUMNS)]  # fmt: skip
 

@@ -16,8 +16,8 @@ from burstlab.scheduler.interface import (
     SUCCESS,
     Answer,
     JobState,
-    SchedulerError,
     Submission,
+    no_answer,
 )
 
 _ENDED = {  # states of ended jobs (squeue(1), JOB STATE CODES) -> reason
@@ -30,7 +30,12 @@ _ENDED = {  # states of ended jobs (squeue(1), JOB STATE CODES) -> reason
     "REVOKED": "it was revoked",
     "TIMEOUT": "it ran out of time",
 }
-_NEVER = ("PartitionNodeLimit", "PartitionTimeLimit", "DependencyNeverSatisfied")
+_NEVER = (
+    "DependencyNeverSatisfied",
+    "PartitionConfig",
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+)
 _COLUMNS = "%i|%T|%r|%N|%j"
 
 
@@ -54,7 +59,7 @@ def submitted(answer: Answer) -> str:
     """``ID`` or ``ID;CLUSTER``."""
     job = answer.stdout.strip().partition(";")[0]
     if answer.status != 0 or not job.isdigit():
-        raise SchedulerError(f"sbatch: {answer.last_words()}")
+        raise no_answer("sbatch", answer)
     return job
 
 
@@ -103,7 +108,7 @@ def _squeue() -> list[str]:
 
 def _rows(answer: Answer, command: str) -> list[list[str]]:
     if answer.status != 0:
-        raise SchedulerError(f"{command}: {answer.last_words()}")
+        raise no_answer(command, answer)
     rows = [line.strip().split("|", 4) for line in answer.stdout.splitlines() if line.strip()]
     return [row for row in rows if len(row) == 5]
 
