@@ -93,9 +93,9 @@ class Cluster:
         """What ``path`` (default: ``own``) is to that host, seen from here."""
         return Path(f"/proc/{self._holders[name].pid}/root{path or self.own}")
 
-    def burstlab(self, *words: str | Path) -> list[str]:
-        """A `burstlab` command on the first host."""
-        holder = self._holders[self.names[0]].pid
+    def burstlab(self, *words: str | Path, host: str = "") -> list[str]:
+        """A `burstlab` command, on the first host unless told otherwise."""
+        holder = self._holders[host or self.names[0]].pid
         enter = ["nsenter", "-t", str(holder), "-m", "-u", f"--wd={Path.cwd()}"]
         return [*enter, sys.executable, "-m", "burstlab", *map(str, words)]
 
@@ -123,15 +123,16 @@ class Cluster:
 
     def start(self, *options: str, script: str = "sleep 60") -> subprocess.Popen[str]:
         command = self.cell_command(*options, script=script)
-        return subprocess.Popen(
-            command, env=self.environment(), stderr=subprocess.PIPE, text=True
-        )
+        return subprocess.Popen(command, env=self.environment(), stderr=subprocess.PIPE, text=True)
 
-    def reap(self) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.burstlab("reap"), env=self.environment(), capture_output=True, text=True,
-            timeout=DEADLINE_S,
-        )  # fmt: skip
+    def reap(self) -> None:
+        """`burstlab reap`, on every host: each holds its own lease."""
+        for name in self.names:
+            done = subprocess.run(
+                self.burstlab("reap", host=name),
+                env=self.environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
 
     def environment(self) -> dict[str, str]:
         return {**self.double.environment(), "BURSTLAB_STATE": str(self.own / "state")}
@@ -152,7 +153,6 @@ class Cluster:
             left += [f"{name}: {entry}" for entry in found if entry.name != "mount"]
             left += [f"{name}: mount {m.path}" for m in self.mounts(name) if not self._stays(m)]
             left += [f"{name}: {words}" for words in self.processes(name).values()]
-        left += [str(path) for path in (self.double.root / "wire").iterdir()]
         return left
 
     def mounts(self, name: str) -> list[Mount]:
@@ -221,5 +221,3 @@ def reach(cell: subprocess.Popen[str], phase: str) -> None:
         if f" {phase} " in f"{line} " and "..." in line:
             return
     raise AssertionError(f"the cell ended before {phase}")
-
-

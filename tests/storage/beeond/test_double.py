@@ -91,7 +91,9 @@ def test_a_stop_leaves_empty_directories(session: Session) -> None:
     for path in (session.data, session.logs, session.mount):
         assert list(session.on("node1", path).iterdir()) == []
     assert not session.on("node2", session.status).exists()
-    assert [words for words in session.cluster.processes("node1").values() if "beegfs" in words] == []
+    assert [
+        words for words in session.cluster.processes("node1").values() if "beegfs" in words
+    ] == []
 
 
 def test_without_d_the_old_files_come_back(session: Session) -> None:

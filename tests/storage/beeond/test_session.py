@@ -53,7 +53,10 @@ def test_it_survives_a_journal() -> None:
 @pytest.mark.parametrize(
     ("capture", "expected"),
     [
-        ("B-start.err", ["Error: Could not open mtab.", "Unable to start beegfs-meta on host: node1"]),
+        (
+            "B-start.err",
+            ["Error: Could not open mtab.", "Unable to start beegfs-meta on host: node1"],
+        ),
         ("I1-stop-nodegone.err", ["Host is unreachable via ssh: node2"]),
         ("D-start.out", []),
         (

@@ -1,6 +1,7 @@
 """What one host does for a BeeOND session: node actions before its start and after its end."""
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from burstlab.lease import Lease
 from burstlab.mounts import mount_of, mounted_at
 from burstlab.nodes import Node
 from burstlab.process import Identity
-from burstlab.storage.beeond.processes import as_root, daemons, end, pid_in, starts
+from burstlab.storage.beeond.processes import as_root, end, pid_in, processes
 from burstlab.storage.beeond.session import MOUNT_SOURCE, Session, generation
 from burstlab.storage.probing import ask, following, leave_probe, synchronize, take_probe
 
 CLEAR = "burstlab.storage.beeond.node:clear_lease"
+LOOK_S = 3.0  # how long a host is looked at until nothing comes back
 _CONFIGURATIONS = {
     7: [f"beegfs-{service}.conf" for service in ("mgmtd", "meta", "storage", "helperd", "client")],
     8: [],  # beeond 8 gives its daemons all they need
@@ -59,7 +61,7 @@ def meet(node: Node, session: dict[str, Any]) -> dict[str, Any]:
     if mount is None or mount.source != MOUNT_SOURCE:
         found = f"{mount.type} from {mount.source}" if mount else "no mount"
         raise StorageError(f"beeond start succeeded, and {own.mount} has {found}")
-    running = {one.pid: one for one in daemons(own)}
+    running = {one.pid: one for one in processes(own)}
     watched = {}
     for service, pid_file in _services(own):
         if (pid := pid_in(pid_file)) not in running:
@@ -114,20 +116,34 @@ def clear(node: Node, session: dict[str, Any]) -> list[str]:
 
 
 def clear_lease(lease: Lease, session: dict[str, Any]) -> list[str]:
-    """What ``clear`` does, where only the lease is left of a cell."""
-    own = Session.of_json(session)
-    pid_files = [file for _, file in _services(own) if _PID_FILE.fullmatch(file)]
-    end([*starts(own), *daemons(own)], own.prefix)
+    """What ``clear`` does, where only the lease is left of a cell.
+
+    A start that is being ended on another host may still do its last step here: look again.
+    """
+    own, deadline = Session.of_json(session), time.monotonic() + LOOK_S
+    while True:
+        said = _clear(own)
+        if not (left := remains(own)) or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return [f"{what} ({said})" if said else what for what in left]
+
+
+def _clear(own: Session) -> str:
+    running = processes(own)
+    told = [*running.values(), *(pid_file for _, pid_file in _services(own))]
+    pid_files = {file for words in told for file in _PID_FILE.findall(words)}
+    end(running, own.prefix)
     said = _unmount(own)
     if not mounted_at(own.mount):
         gone = [*pid_files, own.status, own.data, own.logs]
         said = as_root(own.prefix, ["rm", "-rf", "--one-file-system", "--", *gone])
-    return [f"{what} ({said})" if said else what for what in remains(own)]
+    return said
 
 
 def remains(own: Session) -> list[str]:
     """What is there of a session on this host."""
-    found = [f"daemon {one.pid} of {own.data}" for one in daemons(own)]
+    found = [f"process {one.pid} of BeeOND" for one in processes(own)]
     if (mount := mounted_at(own.mount)) and mount.source == MOUNT_SOURCE:
         found.append(f"mount {own.mount}")
     return found + [f"{path} of BeeOND" for path in own.paths if Path(path).exists()]

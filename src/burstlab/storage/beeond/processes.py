@@ -7,7 +7,7 @@ was cut short is in no status file; but each has the session's own paths in its 
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from burstlab import process
@@ -18,14 +18,25 @@ COMMAND_S = 60.0  # for a umount, a kill, a removal
 GRACE_S = 10.0  # what beeond itself gives a daemon
 
 
-def daemons(session: Session) -> list[Identity]:
-    """BeeGFS daemons of this session."""
-    return _named(session, lambda words: Path(words[0]).name.startswith("beegfs"))
+def processes(session: Session) -> dict[Identity, str]:
+    """All that name one of the session's own paths, with their arguments (NUL between them).
+
+    Its daemons, the shells that are just starting one, a ``beeond start`` or ``stop``.
+    """
+    found = {}
+    for one in _all():
+        try:
+            words = Path(f"/proc/{one.pid}/cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it ended
+        if one.pid != os.getpid() and any(path in words for path in session.paths):
+            found[one] = words
+    return found
 
 
 def starts(session: Session) -> list[Identity]:
     """``beeond start`` of this session, what runs it (sudo), and what it has called."""
-    found = _named(session, lambda words: "start" in words and session.nodes in words)
+    found = [one for one, words in processes(session).items() if "start" in words.split("\0")]
     sessions = {_session(one) for one in found} - {0, os.getsid(0)}
     return [one for one in _all() if one in found or _session(one) in sessions]
 
@@ -35,11 +46,12 @@ def in_session(leader: int) -> list[Identity]:
     return [one for one in _all() if _session(one) == leader]
 
 
-def end(found: Sequence[Identity], prefix: Sequence[str], grace_s: float = GRACE_S) -> None:
+def end(found: Iterable[Identity], prefix: Sequence[str], grace_s: float = GRACE_S) -> None:
     """SIGTERM, then SIGKILL, as root if need be."""
     if not prefix:
         process.end(found, grace_s)
         return
+    found = [*found]
     for number, wait_s in (("-TERM", grace_s), ("-KILL", 5.0)):
         living = [one for one in found if one.alive()]
         if living:
@@ -68,19 +80,6 @@ def pid_in(path: str) -> int:
         return int(Path(path).read_text())
     except (OSError, ValueError):
         return 0
-
-
-def _named(session: Session, wanted: Callable[[list[str]], bool]) -> list[Identity]:
-    found = []
-    for one in _all():
-        try:
-            words = Path(f"/proc/{one.pid}/cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue  # it ended
-        ours = any(path in words for path in session.paths)
-        if ours and one.pid != os.getpid() and wanted(words.split("\0")):
-            found.append(one)
-    return found
 
 
 def _all() -> list[Identity]:
