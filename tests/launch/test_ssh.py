@@ -88,11 +88,19 @@ def start(place: Place, flags: list[str], script: str) -> subprocess.Popen[str]:
     )
 
 
+def words_of(pid: int) -> list[bytes]:
+    """Command line of a process; empty when it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def agents(place: Place) -> list[int]:
     """The agents of this place's cells, not the shells and ssh that lead to them."""
     found = []
     for pid in place.processes():
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        words = words_of(pid)
         if words[1:3] == [b"-m", b"burstlab.agent"]:
             found.append(pid)
     return found
@@ -136,7 +144,7 @@ def test_when_the_head_is_killed_the_agent_cleans_up_alone(place: Place, sshd: S
     cell.kill()
     cell.communicate(timeout=60)
     for pid in place.processes():
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        words = words_of(pid)
         if b"ClusterShell.CLI.Clush" in words:
             os.kill(pid, signal.SIGKILL)  # as when the head node is lost
     until(lambda: not agents(place), "the agent has gone")
