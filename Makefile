@@ -13,13 +13,14 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
 demo: PARTS ?= gfarm montage pfs
 
-.PHONY: help setup demo test test-quick lint clean lock
+.PHONY: help setup demo test test-quick fault-table lint clean lock
 .NOTPARALLEL:
 
 help:
 	@echo "make demo        set up, run the demo campaign on this machine, draw its report"
 	@echo "make test        set up, check style and types, run all tests"
 	@echo "make test-quick  set up, run the tests of the everyday loop (under two minutes)"
+	@echo "make fault-table strike cells on a lab's nodes in every way (root), write docs/reliability.md"
 	@echo "make setup       the environment, Debian packages (as root), links to the profiles"
 	@echo "make lint        ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make lock        resolve the Python dependencies anew and write their locks"
@@ -38,6 +39,9 @@ test: lint
 
 test-quick: setup
 	@$(IN_ENVIRONMENT) python -m pytest -q -m "not slow"
+
+fault-table: setup
+	@$(IN_ENVIRONMENT) env BURSTLAB_FAULT_TABLE=1 python -m pytest -p no:cacheprovider tests/faults/test_table.py --write-table
 
 lint: setup
 	@$(IN_ENVIRONMENT) ruff check .
