@@ -7,11 +7,15 @@ never lie side by side, so whoever finds a record.json may draw it.
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from burstlab.errors import BurstlabError
+
 SCHEMA = "burstlab.record/1"
+FILES = ("failed.json", "record.json")
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,26 @@ class Record:
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Write the record (complete or not at all) and remove its opposite; returns the path."""
-    names = ("failed.json", "record.json")
-    name, opposite = names if record.status == "failed" else reversed(names)
+    """Write the record (complete or not at all) and remove its opposite; returns the path.
+
+    Raises BurstlabError when it can't be written.
+    """
+    name, opposite = FILES if record.status == "failed" else reversed(FILES)
     path, partial = directory / name, directory / f".{name}.partial"
     fields = asdict(record)
-    with partial.open("w") as out:
-        json.dump({"schema": fields.pop("schema"), **fields}, out, indent=1)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
-    (directory / opposite).unlink(missing_ok=True)
-    partial.rename(path)
+    try:
+        with partial.open("w") as out:
+            json.dump({"schema": fields.pop("schema"), **fields}, out, indent=1)
+            out.write("\n")
+            out.flush()
+            os.fsync(out.fileno())
+        (directory / opposite).unlink(missing_ok=True)
+        partial.rename(path)
+    except OSError as error:
+        with suppress(OSError):  # the one to be told is the first
+            partial.unlink(missing_ok=True)
+        ended = f"; the cell's reason was: {record.reason}" if record.reason else ""
+        raise BurstlabError(
+            f"{path}: the record can't be written: {error.strerror}{ended}"
+        ) from error
     return path
