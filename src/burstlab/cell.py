@@ -56,6 +56,7 @@ class Cell:
         nothing could be recorded."""
         started, load_before, cpu = time.localtime(), os.getloadavg()[0], CpuUse()
         _make_writable(self.request.cell_dir)
+        _require_alone(self.request.cell_dir)
         status, reason, exit_status, phase = "ok", "", 0, ""
         stop = StopSignals(self.request.time_limit_s)
         with stop.active():
@@ -133,7 +134,7 @@ class Cell:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
         request = self.request
         self.issues += lease.reap()
-        for name in reports.FILES + LOGS:
+        for name in record.FILES + reports.FILES + LOGS:  # killed, it has none of them
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
         identifier = request.key.id
@@ -376,6 +377,17 @@ def _make_writable(cell_dir: Path) -> None:
         raise ConfigurationError(f"--cell-dir {cell_dir}: {error.strerror}") from error
     if not os.access(cell_dir, os.W_OK | os.X_OK):
         raise ConfigurationError(f"--cell-dir {cell_dir}: {os.strerror(errno.EACCES)}")
+
+
+def _require_alone(cell_dir: Path) -> None:
+    """Raises ConfigurationError: two cells in one directory would report each other's numbers."""
+    for journal in filter(lease.is_live, lease.leases()):
+        held = lease.read(journal)
+        if held.about.get("cell_dir") == str(cell_dir):
+            raise ConfigurationError(
+                f"--cell-dir {cell_dir}: cell {held.id} runs in it (burstlab leases): "
+                "wait for its end or choose another directory"
+            )
 
 
 class WorkloadFailed(BurstlabError):

@@ -255,6 +255,18 @@ def leases() -> list[Path]:
     return sorted(state_directory().glob("*.lease"))
 
 
+def is_live(journal: Path) -> bool:
+    """Whether the holder of a lease still holds it."""
+    try:
+        with journal.open("rb") as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 def stale() -> Iterator[Lease]:
     """Leases whose holder is dead, each locked for the caller; other hosts' are left alone."""
     for journal in leases():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .running import Place
+from .running import Place, until
 
 
 @pytest.fixture
@@ -185,3 +185,26 @@ def test_hostile_words_stay_words(place: Place) -> None:
     assert (place.cell / "workload.log").read_text() == "$(exit 9); 'x'"
     assert not Path("/tmp/burstlab-hostile").exists()
     assert json.loads((place.cell / "record.json").read_text())["cell"]["parameters"]["name"]
+
+
+def test_two_cells_never_share_a_directory(place: Place) -> None:
+    first = place.start("--storage", "nodelocal", run=["sleep", "60"])
+    until(lambda: (place.cell / "workload.log").exists(), "the first runs")
+    second = place.run("--storage", "nodelocal", run=["true"])
+    assert second.returncode == 120
+    assert f"--cell-dir {place.cell}: cell " in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+    first.terminate()
+    first.communicate(timeout=60)
+    assert place.run("--storage", "nodelocal", run=["true"]).returncode == 0
+
+
+def test_a_killed_cell_does_not_keep_the_record_of_an_earlier_one(place: Place) -> None:
+    assert place.run("--storage", "nodelocal", run=["true"]).returncode == 0
+    script = 'touch "$BURSTLAB_CELL_DIR/started"; sleep 60'
+    again = place.start("--storage", "nodelocal", run=["sh", "-c", script])
+    until(lambda: (place.cell / "started").exists(), "it runs again")
+    again.kill()
+    again.communicate(timeout=60)
+    assert place.record() is None
+    assert place.reap().returncode == 0

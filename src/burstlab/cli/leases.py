@@ -1,9 +1,7 @@
 """List what cells of this user hold on this host."""
 
 import argparse
-import fcntl
 import time
-from pathlib import Path
 
 from burstlab import lease
 
@@ -18,7 +16,7 @@ def main(arguments: argparse.Namespace) -> int:
     for journal in found:
         held = lease.read(journal)
         since = time.strftime("%F %T", time.localtime(held.about.get("created", 0)))
-        state = "live" if _locked(journal) else "stale: `burstlab reap` cleans it"
+        state = "live" if lease.is_live(journal) else "stale: `burstlab reap` cleans it"
         print(f"{held.id}  {state}  since {since}  {held.about.get('cell_dir', '')}")
         for process in held.processes:
             if process.alive():
@@ -30,12 +28,3 @@ def main(arguments: argparse.Namespace) -> int:
     if not found:
         print(f"no leases in {lease.state_directory()}")
     return 0
-
-
-def _locked(journal: Path) -> bool:
-    with journal.open("rb") as opened:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
