@@ -8,7 +8,6 @@ import pytest
 from burstlab.dataset.manifest import Manifest, members, read_manifest
 from burstlab.dataset.writing import scan, write_manifest
 
-
 # Four of its thirty cases do not pass yet (docs/reliability.md): `make fault-table` runs it.
 collect_ignore = [] if "BURSTLAB_FAULT_TABLE" in os.environ else ["test_table.py"]
 
