@@ -14,7 +14,15 @@ SNAKEFILE = """\
 from burstlab.scheduler.driver import drive_alone
 
 
+def before(wildcards):
+    with open(f"commands/{wildcards.cell}") as command:
+        first = command.readline().strip()
+    return first.removeprefix("# after ") if first.startswith("# after ") else []
+
+
 rule cell:
+    input:
+        before,
     output:
         record="results/{cell}/record.json",
     log:
@@ -55,7 +63,8 @@ class Workflow:
         self.root = cluster.directory / "pfs" / name
         for part in ("config/sites", "commands", "bin", "profiles"):
             (self.root / part).mkdir(parents=True)
-        shutil.copytree(REPOSITORY / "profiles/lab", self.root / "profiles/lab")
+        for name in ("lab", "default"):
+            shutil.copytree(REPOSITORY / "profiles" / name, self.root / "profiles" / name)
         shutil.copy(REPOSITORY / "profiles/cancel", self.root / "profiles/cancel")
         site = SITE.format(scheduler=scheduler, submit=submit)
         (self.root / "config/sites/lab.yaml").write_text(site)
@@ -73,9 +82,10 @@ class Workflow:
         path.chmod(0o755)
         return path
 
-    def cell(self, name: str, command: str) -> str:
-        """Declare what a cell runs; returns its target."""
-        (self.root / "commands" / name).write_text(f"{command}\n")
+    def cell(self, name: str, command: str, after: str = "") -> str:
+        """Declare what a cell runs, after which other target; returns its target."""
+        first = f"# after {after}\n" if after else ""
+        (self.root / "commands" / name).write_text(f"{first}{command}\n")
         return f"results/{name}/record.json"
 
     def argv(self, *words: str) -> list[str]:
@@ -94,7 +104,7 @@ class Workflow:
 
     def snakemake(self, targets: Iterable[str]) -> subprocess.Popen[str]:
         """The driver."""
-        line = ["snakemake", "--profile", "profiles/lab", "--keep-going", "--rerun-incomplete"]
+        line = ["snakemake", "--profile", "profiles/lab", "--scheduler", "greedy"]
         return self.start(*line, *targets)
 
     def job(self, target: str) -> dict[str, object]:

@@ -5,7 +5,6 @@ squeue tells ended jobs for MinJobAge (300 s by default); sacct, where there is 
 """
 
 import os
-import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -102,8 +101,7 @@ def cancellation(ids: Iterable[str]) -> list[str]:
 
 
 def _squeue() -> list[str]:
-    user = pwd.getpwuid(os.getuid()).pw_name
-    return ["squeue", "--noheader", f"--user={user}", f"--format={_COLUMNS}"]
+    return ["squeue", "--noheader", f"--user={os.getuid()}", f"--format={_COLUMNS}"]
 
 
 def _rows(answer: Answer, command: str) -> list[list[str]]:
