@@ -5,20 +5,41 @@ What programs may expect of the files is in ``conformance.py``.
 
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from burstlab.errors import BurstlabError
+from burstlab.mounts import mount_of
 from burstlab.storage import STORAGES
 from tests.storage import conformance
-from tests.storage.provisioned import Case, Provisioned
+from tests.storage.beeond.cluster import SERVICES, Double
+from tests.storage.provisioned import PROVIDED, Case, Provisioned
 
 GFARM = ("gfarm", "fuse")
+BEEOND = ("root",)  # the double of its command; the files lie in a tmpfs
+
+
+def beeond(root: Path) -> dict[str, Any]:
+    """Of BeeGFS 7, whose daemons want a configuration."""
+    conf = root / "conf"
+    conf.mkdir(exist_ok=True)
+    for service in (*SERVICES, "client"):
+        (conf / f"beegfs-{service}.conf").write_text("connDisableAuthentication = true\n")
+    return {"conf": str(conf)}
+
+
+def provided(root: Path) -> dict[str, Any]:
+    """A directory that is there before the cell."""
+    path = root / PROVIDED
+    path.mkdir(exist_ok=True)
+    return {"path": str(path), "type": mount_of(path).type}
+
+
 CASES = [
     Case("pfs"),
     Case("pfs", emulated_pfs=True, needs=frozenset({"mmap", "shared"}), requires=("fuse",)),
@@ -27,10 +48,15 @@ CASES = [
     Case("nodelocal", nodes=2),
     Case("gfarm", requires=GFARM),
     Case("gfarm", needs=frozenset({"mmap", "shared"}), requires=GFARM),
+    Case("beeond", requires=BEEOND, options=beeond),
+    Case("provided", options=provided),
+    Case("provided", nodes=2, needs=frozenset({"shared"}), options=provided),
 ]
 REFUSED = [
     Case("nodelocal", nodes=2, needs=frozenset({"shared"})),
     Case("gfarm", nodes=2, requires=GFARM),
+    Case("beeond", nodes=2, requires=BEEOND, options=beeond),
+    Case("provided"),
 ]
 # What a storage is known not to have. A check that passes all the same makes its test fail.
 LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unlink is ENOENT"}}
@@ -52,6 +78,27 @@ def cell(case: Case, root: Path, identifier: str = "fresh") -> Iterator[Provisio
         assert left == [] and provisioned.remains() == []
 
 
+@pytest.fixture(autouse=True)
+def double(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The double of `beeond`, where it is called: its only host is this machine."""
+    case = getattr(request.node, "callspec", None)
+    if case is None or not any(of.storage == "beeond" for of in cases_of(case.params)):
+        yield
+        return
+    programs = Double(tmp_path / "double")
+    programs.switch.hosts[os.uname().nodename] = os.getpid()
+    for name, value in programs.environment().items():
+        monkeypatch.setenv(name, value)
+    yield
+    programs.close()
+
+
+def cases_of(params: dict[str, object]) -> list[Case]:
+    return [value for value in params.values() if isinstance(value, Case)]
+
+
 @pytest.fixture(params=parameters(CASES))
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisioned]:
     """A storage not started yet, this test's own."""
@@ -60,7 +107,10 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisione
 
 
 def test_every_storage_is_here() -> None:
-    assert {case.storage for case in CASES} == set(STORAGES)
+    # BeeOND wants a kernel module and `provided` a scheduler's mount: tests/storage/beeond and
+    # test_provided.py hold them to what is known of the real thing
+    elsewhere = {"beeond", "provided"}
+    assert {case.storage for case in CASES} | elsewhere == set(STORAGES)
 
 
 def test_it_starts_empty_on_every_host(fresh: Provisioned) -> None:
@@ -153,10 +203,8 @@ def test_it_can_be_stopped_before_it_was_started(fresh: Provisioned) -> None:
 
 
 def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> None:
-    """The last host has lost its disk, and the parallel file system the cell's directory."""
     fresh.pfs.start(fresh.supervisor)
-    shutil.rmtree(fresh.nodes.hosts[-1].local_dir)
-    shutil.rmtree(fresh.directory / "pfs-backing" if fresh.case.emulated_pfs else fresh.pfs.work)
+    fresh.ruin()
     with pytest.raises((BurstlabError, OSError), match=r"No such file|not there"):
         fresh.storage.start()
     assert fresh.stop() == [] and fresh.remains() == []
