@@ -107,8 +107,8 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisione
 
 
 def test_every_storage_is_here() -> None:
-    # BeeOND wants a kernel module and `provided` a scheduler's mount: tests/storage/beeond and
-    # test_provided.py hold them to what is known of the real thing
+    # BeeOND wants a kernel module: tests/storage/beeond holds it to what is known of the real one.
+    # `provided` wants a scheduler's mount and has no test of its own yet.
     elsewhere = {"beeond", "provided"}
     assert {case.storage for case in CASES} | elsewhere == set(STORAGES)
 
