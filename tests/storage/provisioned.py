@@ -1,9 +1,12 @@
 """A storage provisioned as a cell does it, without a workload, on virtual nodes of this machine."""
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from burstlab.lease import MARKER, Lease
 from burstlab.mounts import mounts_below
@@ -17,6 +20,7 @@ from burstlab.supervision import Supervisor
 from tests.storage import conformance
 
 CHECK_S = 60.0
+PROVIDED = "burst-buffer"  # what a scheduler gave, below a test's root
 FREE = Emulation(metadata_latency_ms=0, io_latency_ms=0, bandwidth_mb_s=0, metadata_rate=0)
 
 
@@ -29,6 +33,7 @@ class Case:
     needs: frozenset[str] = frozenset()
     emulated_pfs: bool = False
     requires: tuple[str, ...] = field(default=(), compare=False)
+    options: Callable[[Path], dict[str, Any]] = field(default=lambda _: {}, compare=False)
 
     def __str__(self) -> str:
         words = [self.storage, f"n{self.nodes}", *sorted(self.needs)]
@@ -61,12 +66,19 @@ class Provisioned:
             virtual=True,
             time_limit_s=0.0,
         )
-        self.storage = provider(provider.Options(), context)
+        self.storage = provider(provider.Options(**case.options(root)), context)
 
     def start(self) -> None:
         """As a cell does."""
         self.pfs.start(self.supervisor)
         self.storage.start()
+
+    def ruin(self) -> None:
+        """The last host loses its disk, and what is mounted for the cell its directories."""
+        shutil.rmtree(self.nodes.hosts[-1].local_dir)
+        directory = self.directory / "pfs-backing" if self.case.emulated_pfs else self.pfs.work
+        shutil.rmtree(directory)
+        shutil.rmtree(self.root / PROVIDED, ignore_errors=True)
 
     def stop(self) -> list[str]:
         """As a cell does; returns what is left then, which is nothing."""

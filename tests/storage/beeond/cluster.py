@@ -1,6 +1,6 @@
-"""Hosts for the double of `beeond`: name spaces of this machine, with mounts of their own.
+"""Hosts for the double of `beeond`: name spaces of this machine.
 
-Each has its own host name, /var/tmp, /run and node-local disk; network and pids are this
+Each has its own host name, processes, /var/tmp, /run and node-local disk; the network is this
 machine's. `ssh HOST` (double/ssh) enters one.
 """
 
@@ -15,14 +15,17 @@ from typing import Any
 
 from burstlab.mounts import Mount
 from tests.cell.running import DEADLINE_S
+from tests.storage.beeond.switch import Switch
 
 DOUBLE = Path(__file__).parent / "double"
 _ENTER = """
 hostname "$1"
 for own in /var/tmp /run "$2"; do mount -t tmpfs -o mode=1777 "tmpfs-of-$1" "$own"; done
 mkdir "$2/scratch" "$2/state" "$2/conf" && chmod 700 "$2/state"
-echo ready
-exec sleep infinity
+exec python3 -ISc 'import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends here is taken at once
+print("ready", flush=True)
+signal.pause()'
 """
 SERVICES = ("mgmtd", "meta", "storage", "helperd")
 
@@ -33,7 +36,7 @@ class Double:
     def __init__(self, root: Path, generation: int = 7) -> None:
         self.root = root
         self.binaries = root / "bin"
-        for name in ("bin", "hosts", "wire", "etc"):
+        for name in ("bin", "wire", "etc"):
             (root / name).mkdir(parents=True)
         (root / "generation").write_text(f"{generation}\n")
         (root / "etc/beegfs-client.conf").write_text("connDisableAuthentication = true\n")
@@ -45,8 +48,10 @@ class Double:
             (self.binaries / f"beegfs-{service}").symlink_to(DOUBLE / "beegfs-daemon")
         wire = root / "wire"
         subprocess.run(["mount", "-t", "tmpfs", "beegfs_ondemand", wire], check=True)
+        self.switch = Switch(root)
 
     def close(self) -> None:
+        self.switch.close()
         subprocess.run(["umount", self.root / "wire"], check=True)
 
     def environment(self) -> dict[str, str]:
@@ -68,9 +73,6 @@ class Double:
         """What went through ssh, `HOST: COMMAND` each."""
         return (self.root / "calls").read_text().splitlines()
 
-    def is_host(self, name: str, pid: int) -> None:
-        (self.root / "hosts" / name).write_text(str(pid))
-
 
 class Cluster:
     """Some hosts, a cell directory that all see, and `burstlab` on the first of them."""
@@ -81,7 +83,7 @@ class Cluster:
         self.own.mkdir()
         self.cell = root / "cell"
         self.double = Double(root / "double", generation)
-        self._holders = {name: self._begin(name) for name in names}
+        self._holders = [self._begin(name) for name in names]
         for name in names:
             conf = self.inside(name) / "conf"
             for service in SERVICES:
@@ -91,13 +93,22 @@ class Cluster:
 
     def inside(self, name: str, path: str | Path = "") -> Path:
         """What ``path`` (default: ``own``) is to that host, seen from here."""
-        return Path(f"/proc/{self._holders[name].pid}/root{path or self.own}")
+        return Path(f"/proc/{self.hosts[name]}/root{path or self.own}")
+
+    @property
+    def hosts(self) -> dict[str, int]:
+        """The init of each host that is up."""
+        return self.double.switch.hosts
 
     def burstlab(self, *words: str | Path, host: str = "") -> list[str]:
         """A `burstlab` command, on the first host unless told otherwise."""
-        holder = self._holders[host or self.names[0]].pid
-        enter = ["nsenter", "-t", str(holder), "-m", "-u", f"--wd={Path.cwd()}"]
-        return [*enter, sys.executable, "-m", "burstlab", *map(str, words)]
+        return [
+            *self.enter(host or self.names[0], Path.cwd()),
+            sys.executable,
+            "-m",
+            "burstlab",
+            *map(str, words),
+        ]
 
     def cell_command(self, *options: str, script: str = "true") -> list[str]:
         """`burstlab run` on all hosts."""
@@ -109,8 +120,7 @@ class Cluster:
 
     def beeond(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """The double's `beeond`, called by hand on the first host."""
-        holder = self._holders[self.names[0]].pid
-        command = ["nsenter", "-t", str(holder), "-m", "-u", "--wd=/", "beeond", *map(str, words)]
+        command = [*self.enter(self.names[0], Path("/")), "beeond", *map(str, words)]
         return subprocess.run(
             command, env=self.environment(), capture_output=True, text=True, timeout=DEADLINE_S
         )
@@ -146,7 +156,7 @@ class Cluster:
     def left_behind(self) -> list[str]:
         """Everything of any session or cell on any host, by looking."""
         left = []
-        for name in self._holders:
+        for name in self.hosts:
             own = [self.own / "scratch", self.own / "state"]
             places = [self.inside(name, path) for path in (*own, "/var/tmp", "/run")]
             found = [entry for place in places for entry in place.iterdir()]
@@ -157,19 +167,19 @@ class Cluster:
 
     def mounts(self, name: str) -> list[Mount]:
         """The BeeOND mounts and others below this test's directory that the host has."""
-        lines = Path(f"/proc/{self._holders[name].pid}/mounts").read_text().splitlines()
+        lines = Path(f"/proc/{self.hosts[name]}/mounts").read_text().splitlines()
         found = [Mount(*line.split(" ")[:4]) for line in lines]
         return [m for m in found if m.path.startswith(str(self.root))]
 
     def processes(self, name: str) -> dict[int, str]:
-        """What runs in the host, but for who holds it."""
-        holder = self._holders[name].pid
-        own, found = Path(f"/proc/{holder}/ns/mnt").readlink(), {}
+        """What runs in the host, but for its init, by the pids of this machine."""
+        init = self.hosts[name]
+        own, found = Path(f"/proc/{init}/ns/pid").readlink(), {}
         for proc in Path("/proc").iterdir():
             with suppress(OSError):
-                if proc.name.isdigit() and (proc / "ns/mnt").readlink() == own:
+                if proc.name.isdigit() and (proc / "ns/pid").readlink() == own:
                     words = (proc / "cmdline").read_bytes().decode().split("\0")
-                    if int(proc.name) != holder and words != [""]:
+                    if int(proc.name) != init and words != [""]:
                         found[int(proc.name)] = " ".join(words)
         return found
 
@@ -181,37 +191,45 @@ class Cluster:
 
     def down(self, name: str) -> None:
         """The host is lost, with everything that runs on it and its mounts."""
-        (self.double.root / "hosts" / name).unlink()
-        holder = self._holders[name]
-        while found := self.processes(name):
-            for pid in found:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        self._holders.pop(name)
-        _end(holder)
+        os.kill(self.hosts.pop(name), signal.SIGKILL)
 
     def close(self) -> None:
-        for name in [*self._holders]:
+        for name in [*self.hosts]:
             self.down(name)
+        for holder in self._holders:
+            holder.wait(DEADLINE_S)
+            assert holder.stdout is not None
+            holder.stdout.close()
         self.double.close()
 
     def _begin(self, name: str) -> subprocess.Popen[str]:
-        command = ["unshare", "-m", "-u", "--propagation", "private", "bash", "-c", _ENTER, "host"]
-        holder = subprocess.Popen([*command, name, self.own], stdout=subprocess.PIPE, text=True)
+        unshare = [
+            "unshare",
+            "-m",
+            "-u",
+            "-p",
+            "--fork",
+            "--mount-proc",
+            "--propagation",
+            "private",
+        ]
+        command = [*unshare, "bash", "-c", _ENTER, "host", name, str(self.own)]
+        holder = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
-        self.double.is_host(name, holder.pid)
+        children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
+        self.hosts[name] = int(children.read_text())
         return holder
+
+    def enter(self, name: str, directory: Path) -> list[str]:
+        """What comes before a command that is to run in a directory of that host."""
+        target = ["-t", str(self.hosts[name]), "-m", "-u", "-p"]
+        return ["nsenter", *target, f"--wd={directory}"]
 
     def _stays(self, mount: Mount) -> bool:
         return mount.path in (str(self.own), str(self.double.root / "wire"))
-
-
-def _end(holder: subprocess.Popen[str]) -> None:
-    holder.kill()
-    holder.wait()
-    if holder.stdout:
-        holder.stdout.close()
 
 
 def reach(cell: subprocess.Popen[str], phase: str) -> None:

@@ -79,7 +79,7 @@ def test_told_to_stop_while_the_start_waits(cluster: Cluster) -> None:
     cluster.double.without_authentication()
     cell = cluster.start()
     until(lambda: running(cluster, "node2", "storage"), "the second storage server runs")
-    cell.send_signal(signal.SIGTERM)
+    os.kill(pid_of(cluster, "burstlab run"), signal.SIGTERM)
     _, said = cell.communicate(timeout=60)
     assert cell.returncode == 143, said
     assert cluster.left_behind() == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cell.running import until
 from tests.storage.beeond.cluster import Cluster
 
 pytestmark = pytest.mark.requires("root")
@@ -155,7 +156,10 @@ def test_a_stop_after_a_reboot_says_errors_and_0(session: Session) -> None:
 
 def test_a_stop_kills_who_stands_in_the_mount_point(session: Session) -> None:
     session.start()
-    worker = subprocess.Popen(["sleep", "60"], cwd=session.on("node1", session.mount))
+    enter = session.cluster.enter("node1", Path("/"))
+    command = ["sh", "-c", 'cd "$0" && exec sleep 60', session.mount]
+    worker = subprocess.Popen([*enter, *command])
+    until(lambda: "sleep 60" in session.cluster.processes("node1").values(), "it stands there")
     session.stop("-L", "-d", "-c")
     assert worker.wait(10) == -9
 
