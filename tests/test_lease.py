@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab import lease
+from burstlab import lease, process
 from burstlab.lease import Lease
 from burstlab.mounts import mounted_at
 
@@ -96,6 +96,31 @@ def test_a_live_lease_is_never_reaped(tmp_path: Path) -> None:
     assert child.poll() is None
     held.clean()
     held.release()
+
+
+def test_a_child_that_is_just_becoming_its_program_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Linux shows an empty environment in the middle of execve(2): the scan of /proc misses it."""
+    held = Lease.create()
+    child = held.spawn(["sleep", "60"], "daemon")
+
+    def scan_that_misses_it(*_: object) -> list[process.Identity]:
+        journalled_within(held.journal, deadline_s=10.0)
+        return []
+
+    monkeypatch.setattr(process, "members", scan_that_misses_it)
+    assert held.clean() == []
+    assert child.poll() is not None
+    held.release()
+
+
+def journalled_within(journal: Path, deadline_s: float) -> None:
+    """Wait for the line that a child writes of itself."""
+    end = time.monotonic() + deadline_s
+    while not lease.read(journal).processes:
+        assert time.monotonic() < end, "the child never wrote itself down"
+        time.sleep(0.001)
 
 
 def test_reap_cleans_what_a_killed_holder_left(tmp_path: Path) -> None:

@@ -195,7 +195,8 @@ class Lease:
         me, left = Identity.of(os.getpid()), []
         for _ in range(3):  # who forked between the look and the signal is seen at the next
             found = set(process.members(f"{MARKER}={self.id}", sessions, held.directories))
-            found.update(identity for identity in held.processes if identity.alive())
+            # who is just becoming its program has no environment to be seen, but is written down
+            found.update(identity for identity in read(self.journal).processes if identity.alive())
             found.discard(me)
             if not found:
                 return []
