@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from burstlab import lease, process
+from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 from burstlab.mounts import mounted_at
 
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
+from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 held = Lease.create(label="test")
 held.directory(sys.argv[1])
@@ -202,7 +204,7 @@ def test_another_users_state_directory_is_refused(monkeypatch: pytest.MonkeyPatc
         os.chown(path, 65534, 65534)
         other = str(path)
     monkeypatch.setenv("BURSTLAB_STATE", other)
-    with pytest.raises(lease.BurstlabError, match="another user"):
+    with pytest.raises(BurstlabError, match="another user"):
         lease.state_directory()
 
 
