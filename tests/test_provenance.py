@@ -18,7 +18,7 @@ def test_what_a_stranger_burns_is_told_apart_from_what_a_child_burns() -> None:
     stranger = subprocess.Popen([sys.executable, "-c", BURN + "\ninput()"], stdin=subprocess.PIPE)
     while True:
         stat = Path(f"/proc/{stranger.pid}/stat").read_text()
-        if sum(map(int, stat.rsplit(")", 1)[1].split()[11:13])) >= 40:
+        if sum(map(int, stat.rsplit(")", 1)[1].split()[11:13])) >= 20:
             break
     alone = use.share_of_others()
     stranger.communicate()
