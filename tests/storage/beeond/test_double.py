@@ -9,7 +9,7 @@ import pytest
 from tests.cell.running import until
 from tests.storage.beeond.cluster import Cluster
 
-pytestmark = pytest.mark.requires("root")
+pytestmark = [pytest.mark.requires("root"), pytest.mark.slow]
 CAPTURES = Path(__file__).parent / "captures"
 
 
@@ -159,7 +159,8 @@ def test_a_stop_kills_who_stands_in_the_mount_point(session: Session) -> None:
     enter = session.cluster.enter("node1", Path("/"))
     command = ["sh", "-c", 'cd "$0" && exec sleep 60', session.mount]
     worker = subprocess.Popen([*enter, *command])
-    until(lambda: "sleep 60" in session.cluster.processes("node1").values(), "it stands there")
+    running = session.cluster.processes
+    until(lambda: "sleep 60 " in running("node1").values(), "it stands there")
     session.stop("-L", "-d", "-c")
     assert worker.wait(10) == -9
 
