@@ -24,6 +24,7 @@ from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import CpuUse, provenance
 from burstlab.record import Record
 from burstlab.request import Request
+from burstlab.scheduler import accounting
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
@@ -82,6 +83,7 @@ class Cell:
                 provenance={
                     **provenance(load_before, Path.cwd()),
                     "allocation": self.request.allocation.origin,
+                    "scheduler": accounting.facts(),
                 },
                 issues=tuple(self.issues),
                 **self.facts,

@@ -58,6 +58,11 @@ def test_a_cell_that_ends_well_has_its_record(ends: tuple[Workflow, dict[str, st
     flow, cells, _ = ends
     assert flow.told(cells["good"])["status"] == "ok"
     assert flow.job(cells["good"])["verdict"] == "success"
+    scheduler = flow.told(cells["good"])["provenance"]["scheduler"]  # type: ignore[index]
+    assert scheduler["job"] == flow.job(cells["good"])["id"]
+    assert scheduler["nodes"] == flow.told(cells["good"])["hosts"]
+    assert scheduler["disk_read_bytes"] > 0
+    assert scheduler["queue_wait_s"] >= 0
 
 
 @pytest.mark.parametrize(
