@@ -22,7 +22,7 @@ _ENTER = """
 hostname "$1"
 for own in /var/tmp /run "$2"; do mount -t tmpfs -o mode=1777 "tmpfs-of-$1" "$own"; done
 mkdir "$2/scratch" "$2/state" "$2/conf" && chmod 700 "$2/state"
-exec python3 -ISc 'import signal
+exec /usr/bin/python3 -ISc 'import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends here is taken at once
 print("ready", flush=True)
 signal.pause()'

@@ -117,9 +117,10 @@ def test_a_host_is_lost_under_the_workload(cluster: Cluster) -> None:
     assert cluster.left_behind() == [], "stopped with the survivors, for else nothing is stopped"
 
 
-def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster) -> None:
+@pytest.mark.parametrize("prefix", ["", "env -u NOTHING"])  # where a site has sudo
+def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster, prefix: str) -> None:
     script = f'echo "drop node2" >"{cluster.double.root}/faults"'
-    done = cluster.run(script=script)
+    done = cluster.run(f"prefix={prefix}", script=script)
     assert done.returncode == 0, done.stderr
     assert "BeeOND" not in str(cluster.record()["issues"])
     assert cluster.left_behind() == []
