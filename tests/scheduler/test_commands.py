@@ -202,5 +202,14 @@ def test_a_variable_that_the_site_wants_is_asked_for(checkout: Checkout) -> None
     assert checkout.calls("sbatch") == 0
 
 
+def test_a_storage_that_the_scheduler_gives_is_asked_for(checkout: Checkout) -> None:
+    text = SITE.format(poll=1) + "submit: [-A, x]\nsubmit_for: {provided: [--beeond]}\n"
+    (checkout.root / "config/sites/x.yaml").write_text(text)
+    checkout.command("sbatch", f'echo "$@" > {checkout.root}/words; echo 7')
+    checkout.script("--storage provided --nodes 1")
+    checkout.submit()
+    assert " -A x --beeond /" in (checkout.root / "words").read_text()
+
+
 def test_an_id_that_nobody_noted_is_failed(checkout: Checkout) -> None:
     assert checkout.status("99") == "failed"

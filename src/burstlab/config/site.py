@@ -59,6 +59,9 @@ class Site(Document):
         default=[],
         description="Words for the command that submits; $VARIABLES and {nodes} are filled in.",
     )
+    submit_for: dict[str, list[str]] = Field(
+        default={}, description="More such words, for cells on a storage that the scheduler gives."
+    )
     poll_s: float = Field(10.0, gt=0, description="How often the scheduler is asked at most.")
     virtual_nodes: bool = Field(False, description="Nodes are directories of this machine.")
     cores_per_node: int | None = Field(None, ge=1, description="Default: all of a node's.")
@@ -89,12 +92,17 @@ class Site(Document):
             raise wrong(f"there is no {given!r}{allowed(given, names)}")
         return given
 
-    @field_validator("storages")
+    @field_validator("storages", "submit_for")
     @classmethod
-    def _storage_options(cls, given: dict[str, Options]) -> dict[str, Options]:
+    def _storage_names(cls, given: dict[str, Any]) -> dict[str, Any]:
         for name in given:
             if name not in STORAGES:
                 raise wrong(f"there is no {name!r}{allowed(name, STORAGES)}", at=name)
+        return given
+
+    @field_validator("storages")
+    @classmethod
+    def _storage_options(cls, given: dict[str, Options]) -> dict[str, Options]:
         return {
             name: _checked(options, storage_class(name).Options, f"{name}.")
             for name, options in given.items()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from burstlab import record
@@ -41,8 +42,8 @@ def record_failure(job: Job, word: Witness, reason: str) -> Path | None:
 
 def _key(job: Job) -> CellKey:
     """From the words of `burstlab run`."""
-    flags = dict(zip(job.labels, job.labels[1:], strict=False))
-    pairs = zip(job.labels, job.labels[1:], strict=False)
+    pairs = list(pairwise(job.labels))
+    flags = dict(pairs)
     labels = dict(text.split("=", 1) for flag, text in pairs if flag == "--label" and "=" in text)
     own = {name: labels.pop(name, "") for name in KEY}
     return CellKey(

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Facts:
 
     scheduler: str
     submit: tuple[str, ...]
+    submit_for: Mapping[str, tuple[str, ...]]  # by storage
     poll_s: float
 
 
@@ -47,8 +49,12 @@ def site_facts(site: str) -> Facts:
     except FileNotFoundError:
         raise ConfigurationError(f"there is no {path} in {Path.cwd()}") from None
     values = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    words = tuple(str(word) for word in values.get("submit", ()))
-    return Facts(values.get("scheduler", "none"), words, float(values.get("poll_s", 10.0)))
+    return Facts(
+        scheduler=values.get("scheduler", "none"),
+        submit=tuple(values.get("submit", ())),
+        submit_for={name: tuple(some) for name, some in values.get("submit_for", {}).items()},
+        poll_s=float(values.get("poll_s", 10.0)),
+    )
 
 
 def submit(facts: Facts, jobscript: Path) -> str:
@@ -85,13 +91,15 @@ def _submit(job: Job, facts: Facts, resources: Mapping[str, Any], text: str, loc
     path = script.write(job, text)
     jobs.write(job)
     module = module_of(facts.scheduler)
+    storage = dict(pairwise(job.labels)).get("--storage", "")
+    words = (*facts.submit, *facts.submit_for.get(storage, ()))
     submission = Submission(
         name=job.name,
         nodes=nodes,
         runtime_min=runtime,
         log=Path.cwd() / job.file("log"),
         comment=job.target,
-        words=tuple(_expanded(word, nodes) for word in facts.submit),
+        words=tuple(_expanded(word, nodes) for word in words),
     )
     answer = ask(module.submission(submission, path), held=[lock])
     try:
