@@ -21,7 +21,7 @@ from tests.storage.beeond.cluster import SERVICES, Double
 from tests.storage.provisioned import PROVIDED, Case, Provisioned
 
 GFARM = ("gfarm", "fuse")
-BEEOND = ("root",)  # the double of its command; the files lie in a tmpfs
+BEEOND = ("root", "beeond")  # the double of its command; the files lie in a tmpfs
 
 
 def beeond(root: Path) -> dict[str, Any]:

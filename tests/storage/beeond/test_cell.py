@@ -10,7 +10,7 @@ import pytest
 from tests.cell.running import until
 from tests.storage.beeond.cluster import Cluster, reach
 
-pytestmark = pytest.mark.requires("root")
+pytestmark = pytest.mark.requires("root", "beeond")
 
 WRITE = 'echo hello >"$BURSTLAB_MOUNT/file" && ssh node2 cat "$BURSTLAB_MOUNT/file"'
 FAILURES = {  # of one host at each stage -> what the cell's reason must tell

@@ -9,7 +9,7 @@ import pytest
 from tests.cell.running import until
 from tests.storage.beeond.cluster import Cluster
 
-pytestmark = [pytest.mark.requires("root"), pytest.mark.slow]
+pytestmark = [pytest.mark.requires("root", "beeond"), pytest.mark.slow]
 CAPTURES = Path(__file__).parent / "captures"
 
 
