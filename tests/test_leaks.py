@@ -50,6 +50,7 @@ def test_cell_that_hides_its_place_is_told_where_nobody_else_works(
     place: leaks.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told, but never ended: should somebody else work here after all, it is theirs."""
+    monkeypatch.setattr(leaks, "ALONE", False)
     known = leaks.pids()
     before = leaks.look(place, known)
     variables = {"BURSTLAB_CELL": "0101-000000-abcdef"}
