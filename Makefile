@@ -11,9 +11,13 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 # The directories of envs/ to set up: make test PARTS="montage ssh". Default: all of them, and for
 # the demo those of its workloads and storages.
 PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
-demo: PARTS ?= gfarm montage pfs
+demo: PARTS ?= gfarm montage pfs rust
 
-.PHONY: help setup demo test test-quick fault-table lint clean lock
+# Cargo of the checks: a toolchain of rustup's may not be on PATH; burstio's crates from their lock.
+CARGO = PATH="$$PATH:$$HOME/.cargo/bin" CARGO_TARGET_DIR="$(CURDIR)/.tools/cargo" cargo
+CRATE = --locked --quiet --manifest-path crates/burstio/Cargo.toml
+
+.PHONY: help setup demo test test-quick test-rust fault-table lint lint-rust clean lock
 .NOTPARALLEL:
 
 help:
@@ -22,7 +26,8 @@ help:
 	@echo "make test-quick  set up, run the tests of the everyday loop (under two minutes)"
 	@echo "make fault-table strike cells on a lab's nodes in every way (root), write docs/reliability.md"
 	@echo "make setup       the environment, Debian packages (as root), links to the profiles"
-	@echo "make lint        ruff, mypy, snakefmt, snakemake --lint"
+	@echo "make test-rust   set up, run the tests of burstio"
+	@echo "make lint        cargo fmt, clippy, ruff, mypy, snakefmt, snakemake --lint"
 	@echo "make lock        resolve the Python dependencies anew and write their locks"
 	@echo "make clean       remove what set-up made; results stay"
 	@echo 'PARTS="NAME .."  only these directories of envs/ (docs/install.md)'
@@ -34,8 +39,11 @@ demo: setup
 	@$(IN_ENVIRONMENT) snakemake --profile profiles/local demo report
 	@echo "report: $(CURDIR)/results/report.html"
 
-test: lint
+test: lint test-rust
 	@$(IN_ENVIRONMENT) python -m pytest -p no:cacheprovider
+
+test-rust: setup
+	@$(CARGO) test $(CRATE)
 
 test-quick: setup
 	@$(IN_ENVIRONMENT) python -m pytest -q -m "not slow"
@@ -43,12 +51,17 @@ test-quick: setup
 fault-table: setup
 	@$(IN_ENVIRONMENT) env BURSTLAB_FAULT_TABLE=1 python -m pytest -p no:cacheprovider tests/faults/test_table.py --write-table
 
-lint: setup
+lint: lint-rust
 	@$(IN_ENVIRONMENT) ruff check .
 	@$(IN_ENVIRONMENT) ruff format --check .
 	@$(IN_ENVIRONMENT) mypy
 	@$(IN_ENVIRONMENT) snakefmt --check Snakefile rules
 	@$(IN_ENVIRONMENT) snakemake --profile profiles/local --lint
+
+lint-rust: setup
+	@$(CARGO) fmt --check --manifest-path crates/burstio/Cargo.toml
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy $(CRATE) --all-targets --features python -- --deny warnings; \
+	else echo "lint: no clippy beside this cargo (Debian's has none; rustup component add clippy)"; fi
 
 clean:
 	@$(SETUP) clean
@@ -57,3 +70,4 @@ lock: setup
 	@$(COMPILE) --upgrade envs/setup/requirements.in --output-file envs/setup/requirements.lock
 	@$(COMPILE) --upgrade envs/burstlab/build.in --output-file envs/burstlab/build.lock
 	@$(COMPILE) --upgrade pyproject.toml --group dev --output-file envs/burstlab/requirements.lock
+	@$(SYSTEM_PYTHON) -B -m tools.setup lock-crates

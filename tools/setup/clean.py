@@ -13,6 +13,7 @@ def clean(root: Path) -> None:
     profiles.unlink_all(root)
     ours = [root / name for name in CACHES]
     ours += [root / "src" / "burstlab.egg-info"]
+    ours += [root / "crates" / "burstio" / name for name in ("Cargo.lock", "target")]
     for top in ("src", "analysis", "tools", "tests", "lab", "benchmarks"):
         ours += (root / top).rglob("__pycache__")
     # The lock is held now, and others may be waiting for it.

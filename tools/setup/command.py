@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from tools.setup import clean, debian, environment, interpreter, profiles, uvtool
+from tools.setup import burstio, clean, debian, environment, interpreter, profiles, rust, uvtool
 from tools.setup.failure import InTheWay, SetupError
 from tools.setup.once import only_one
 
@@ -13,9 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main(argv: list[str]) -> int:
-    """Set the checkout up, or with ``clean`` take back what was set up; returns the exit status."""
+    """Set the checkout up, take back what was set up (``clean``), or resolve burstio's
+    crates anew (``lock-crates``); returns the exit status."""
     parser = argparse.ArgumentParser(prog="tools.setup")
-    parser.add_argument("action", nargs="?", choices=["setup", "clean"], default="setup")
+    parser.add_argument(
+        "action", nargs="?", choices=["setup", "clean", "lock-crates"], default="setup"
+    )
     parser.add_argument("--parts", help="directories of envs/ to set up (default: all)")
     arguments = parser.parse_args(argv)
     os.umask(0o022)  # jobs of other users read the environment
@@ -23,6 +26,8 @@ def main(argv: list[str]) -> int:
         with only_one(ROOT / ".tools"):
             if arguments.action == "clean":
                 clean.clean(ROOT)
+            elif arguments.action == "lock-crates":
+                burstio.lock(ROOT)
             else:
                 set_up(ROOT, arguments.parts)
     except SetupError as error:
@@ -42,6 +47,8 @@ def set_up(root: Path, parts: str | None) -> None:
     """Bring everything up to date; what can be done is done before what is missing is told."""
     wanted = debian.select(root / "envs", parts)
     missing = debian.missing(wanted)
+    if rust.find() is not None:
+        missing.pop(burstio.PART, None)
     uv = uvtool.find(root)
     if uv is None and not interpreter.can_install():
         missing["setup"] = debian.select(root / "envs", "setup")["setup"].packages
@@ -51,6 +58,8 @@ def set_up(root: Path, parts: str | None) -> None:
     if "setup" in missing:  # not even the Python environment can be made
         raise debian.ways_to_get(wanted, missing)
     changed |= environment.bring_up_to_date(root, uv)
+    if burstio.PART in wanted and burstio.PART not in missing:
+        changed |= burstio.bring_up_to_date(root, uv)
     changed |= profiles.link_all(root)
     if missing:
         raise debian.ways_to_get(wanted, missing)

@@ -85,8 +85,6 @@ def _build(root: Path, uv: Path, python: Python, *, anew: bool) -> None:
         "--build-constraints",
         locks / "build.lock",
     ]
-    variables = {"UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1"}
-    variables |= {**_cache(root), **_certificates()}
     steps: list[list[str | Path]] = [
         [uv, "pip", "sync", *chosen, "--require-hashes", locks / "requirements.lock"],
         [uv, "pip", "install", *chosen, "--no-deps", "--editable", root],
@@ -105,9 +103,15 @@ def _build(root: Path, uv: Path, python: Python, *, anew: bool) -> None:
         ]
         steps.insert(0, make)
     for step in steps:
-        done, output = run(step, log, variables)
+        done, output = run(step, log, variables(root))
         if not done:
             raise uvtool.download_failed("the Python packages", log, output)
+
+
+def variables(root: Path) -> dict[str, str]:
+    """The variables under which uv is run."""
+    own = {"UV_PYTHON_DOWNLOADS": "never", "UV_COMPILE_BYTECODE": "1"}
+    return {**own, **_cache(root), **_certificates()}
 
 
 def _cache(root: Path) -> dict[str, str]:

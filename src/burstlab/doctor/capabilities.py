@@ -3,6 +3,7 @@
 The same table answers `burstlab doctor` and the tests' ``requires(...)``.
 """
 
+import importlib.util
 import os
 import subprocess
 from collections.abc import Callable
@@ -69,6 +70,12 @@ def pwrake() -> str | None:
     return f"PWRAKE={given}: neither a program nor a checkout that has bin/pwrake"
 
 
+def burstio() -> str | None:
+    """Whether burstlab's data path is installed beside it."""
+    found = importlib.util.find_spec("burstio")
+    return None if found else "the Python module burstio is not installed"
+
+
 def real_tiles() -> str | None:
     """Whether a directory of real 2MASS tiles is given."""
     given = os.environ.get("BURSTLAB_2MASS")
@@ -94,6 +101,11 @@ CAPABILITIES = {
         drop_caches,
         "run as root, or name your site's command in config/sites (drop_caches)",
         optional="without it files are made cold one by one, which needs no rights",
+    ),
+    "burstio": Capability(
+        "staging (burstlab stage, --staging eager)",
+        burstio,
+        "make setup builds it; it wants cargo and rustc 1.88 (rustup, or Debian's cargo-web)",
     ),
     "pwrake": Capability(
         "Montage on several nodes",

@@ -57,13 +57,14 @@ def examine(root: Path) -> list[Finding]:
 
 
 def demo_needs(root: Path) -> frozenset[str]:
-    """Workloads and storages of the experiments that are part of the demo."""
+    """Workloads and storages of the experiments that are part of the demo, and what stages."""
     names: set[str] = set()
     for path in sorted((root / EXPERIMENTS).glob("*.yaml")):
         experiment = load_experiment(path.stem, root)
         if experiment.part_of_demo:
             for cell in experiment.cells(path.stem, "demo"):
                 names |= {cell.block.workload, cell.storage}
+                names |= {"rust"} if cell.staging != "none" else set()
     return frozenset(names)
 
 

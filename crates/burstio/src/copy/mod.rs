@@ -1,0 +1,1 @@
+//! The staging engine: copies the files of a manifest, whole or not at all.

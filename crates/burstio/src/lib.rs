@@ -1,0 +1,5 @@
+//! burstlab's data path: staging of data sets ([`copy`]).
+
+pub mod copy;
+#[cfg(feature = "python")]
+mod python;
