@@ -64,7 +64,7 @@ def demo_needs(root: Path) -> frozenset[str]:
         if experiment.part_of_demo:
             for cell in experiment.cells(path.stem, "demo"):
                 names |= {cell.block.workload, cell.storage}
-                names |= {"rust"} if cell.staging != "none" else set()
+                names |= {"rust"} if cell.point["staging"] != "none" else set()
     return frozenset(names)
 
 
