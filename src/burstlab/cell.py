@@ -5,16 +5,17 @@ allocation → storage → staging → cache state → workload → check → dr
 covered by the lease.
 """
 
-import errno
 import os
+import shlex
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burstlab import cache, lease, record, reports
+from burstlab.celldir import CellDirectory
 from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
@@ -28,10 +29,6 @@ from burstlab.scheduler import accounting
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
 PAGES = os.sysconf("SC_PHYS_PAGES")
@@ -56,8 +53,8 @@ class Cell:
         """The record, written; its exit status is the process's. Raises BurstlabError only when
         nothing could be recorded."""
         started, load_before, cpu = time.localtime(), os.getloadavg()[0], CpuUse()
-        _make_writable(self.request.cell_dir)
-        _require_alone(self.request.cell_dir)
+        directory = CellDirectory(self.request.cell_dir, self.request.key.id)
+        directory.take()
         status, reason, exit_status, phase = "ok", "", 0, ""
         stop = StopSignals(self.request.time_limit_s)
         with stop.active():
@@ -88,7 +85,11 @@ class Cell:
                 issues=tuple(self.issues),
                 **self.facts,
             )
-            record.write(done, self.request.cell_dir)
+            try:
+                directory.require_ours()
+                record.write(done, self.request.cell_dir)
+            finally:
+                directory.release()
         if status == "failed":
             self._print_failure(phase, reason)
         elif status == "skipped":
@@ -256,6 +257,10 @@ class Cell:
             "BURSTLAB_HOSTFILE": str(hostfile),
             "BURSTLAB_NODES": str(len(request.allocation.hosts)),
             "BURSTLAB_CORES": str(request.allocation.cores_per_node),
+            "BURSTLAB_LAUNCH": "local" if isinstance(self.nodes, VirtualNodes) else request.launch,
+            "BURSTLAB_LAUNCH_OPTIONS": shlex.join(request.launch_options),
+            "BURSTLAB_STORAGE": self.storage.name,
+            "BURSTLAB_SHARED": "true" if self.storage.shared else "false",
             "BURSTLAB_CELL_DIR": str(request.cell_dir),
         }
 
@@ -369,27 +374,6 @@ class Cell:
             phase, reason, request.allocation.hosts, request.cell_dir, repeat, logs
         )
         print(block, file=sys.stderr)
-
-
-def _make_writable(cell_dir: Path) -> None:
-    """Raises ConfigurationError: without this directory nothing could be recorded."""
-    try:
-        cell_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"--cell-dir {cell_dir}: {error.strerror}") from error
-    if not os.access(cell_dir, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"--cell-dir {cell_dir}: {os.strerror(errno.EACCES)}")
-
-
-def _require_alone(cell_dir: Path) -> None:
-    """Raises ConfigurationError: two cells in one directory would report each other's numbers."""
-    for journal in filter(lease.is_live, lease.leases()):
-        held = lease.read(journal)
-        if held.about.get("cell_dir") == str(cell_dir):
-            raise ConfigurationError(
-                f"--cell-dir {cell_dir}: cell {held.id} runs in it (burstlab leases): "
-                "wait for its end or choose another directory"
-            )
 
 
 class WorkloadFailed(BurstlabError):
