@@ -56,6 +56,25 @@ def test_missing_program_that_the_demo_does_not_use_is_no_failure(checkout: Path
     assert "programs ssh" not in table.lacking(found)
 
 
+def test_a_burst_buffer_is_only_there_where_its_site_has_it(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (checkout / "config/sites").glob("*.yaml"):
+        path.write_text(path.read_text().replace("path: /beeond", "path: $NO_SUCH_VARIABLE"))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    monkeypatch.delenv("SGE_BEEONDDIR", raising=False)
+    found = by_subject(findings.examine(checkout))
+    assert found["storage beeond"].state is found["storage provided"].state is State.MISSING
+    assert "the command beeond is missing" in found["storage beeond"].detail
+    assert "no abci2's $SGE_BEEONDDIR" in found["storage provided"].detail
+    assert not {"storage beeond", "storage provided"} & set(table.lacking(list(found.values())))
+    (tmp_path / "bin/beeond").touch(0o755)
+    monkeypatch.setenv("SGE_BEEONDDIR", str(tmp_path))
+    found = by_subject(findings.examine(checkout))
+    assert found["storage beeond"].state is found["storage provided"].state is State.READY
+
+
 def test_environment_unlike_its_lock_is_told(checkout: Path) -> None:
     lock = checkout / "envs" / "burstlab" / "requirements.lock"
     lock.write_text("rich==0.0.1 ; sys_platform == 'linux'\nwinrich==1 ; os_name == 'nt'\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from burstlab.config.catalog import survey
 from burstlab.config.experiment import EXPERIMENTS, load_experiment
-from burstlab.doctor import environments, profiles
+from burstlab.doctor import buffers, environments, profiles
 from burstlab.doctor.capabilities import CAPABILITIES, environment_problem
 from burstlab.doctor.environments import Environment, find_command
 
@@ -142,6 +142,9 @@ def _programs(root: Path, needed: frozenset[str]) -> Iterator[Finding]:
     for kind, names in (("workload", catalog.workloads), ("storage", catalog.storages)):
         for name in names:
             found = _environment(f"{kind} {name}", known.get(name))
+            if name in buffers.PROBLEMS and (problem := buffers.PROBLEMS[name](root)):
+                remedy = buffers.REMEDIES[name]
+                found = Finding(found.subject, State.MISSING, problem, remedy)
             yield replace(found, needed=name in needed)
     for name, environment in known.items():
         if environment.commands and name not in {*catalog.workloads, *catalog.storages}:
