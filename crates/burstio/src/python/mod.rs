@@ -1,10 +1,15 @@
 //! The Python module `burstio._burstio`: one file of thin bindings for each part of the crate.
 
+mod copy;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _burstio {
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use super::*;
+
+    #[pymodule_export]
+    use super::copy::{PyCopy, PyProgress, StagingFault};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

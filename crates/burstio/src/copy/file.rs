@@ -1,0 +1,272 @@
+//! One file, from the source to its name in the target.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::directories::Pair;
+use super::order::SMALL_BYTES;
+use super::{Entry, Fault};
+use crate::checksum::Hasher;
+
+/// Of a large file at a time.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// The kernel is told to fetch a large file so far ahead: a stream over a network gets what is in
+/// flight in each latency, and by itself readahead keeps a few hundred KiB in flight.
+const AHEAD_BYTES: u64 = 8 << 20;
+
+/// What all copies of a staging share.
+#[derive(Default)]
+pub struct Shared {
+    /// Set: stop at the next block.
+    pub cancelled: AtomicBool,
+    /// Set: the target can't share blocks with the source.
+    pub no_reflink: AtomicBool,
+    /// Bytes that are in the target.
+    pub bytes: AtomicU64,
+}
+
+/// What had to be done for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Read from the source.
+    Copied,
+    /// There already, with its size and checksum.
+    Present,
+}
+
+/// Have the file whole under its name. `buffer` is the worker's own, for any number of files.
+pub fn stage(
+    entry: &Entry,
+    pair: &Pair,
+    shared: &Shared,
+    buffer: &mut Vec<u8>,
+) -> Result<Outcome, Fault> {
+    if !pair.fresh && is_present(entry, pair, shared, buffer)? {
+        shared.bytes.fetch_add(entry.size, Relaxed);
+        return Ok(Outcome::Present);
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let source = rustix::fs::openat(&pair.source, entry.name(), flags, Mode::empty());
+    let source = File::from(source.map_err(Fault::reading)?);
+    if entry.size <= SMALL_BYTES {
+        read_whole(entry, source, buffer)?;
+        let mut partial = Partial::create(entry, pair)?;
+        partial.write(&buffer[..entry.size as usize], shared)?;
+        partial.finish()?;
+    } else {
+        let mut partial = Partial::create(entry, pair)?;
+        if !partial.reflink(&source, entry, shared, buffer)? {
+            copy_blocks(entry, source, &mut partial, shared, buffer)?;
+        }
+        partial.finish()?;
+    }
+    Ok(Outcome::Copied)
+}
+
+/// Size and checksum are right, so nothing of a wrong file is ever written.
+fn read_whole(entry: &Entry, mut source: File, buffer: &mut Vec<u8>) -> Result<(), Fault> {
+    let size = entry.size as usize;
+    if buffer.len() < size + 1 {
+        buffer.resize(size + 1, 0);
+    }
+    let found = fill(&mut source, &mut buffer[..size + 1])?;
+    check_size(entry, found as u64)?;
+    let mut hasher = Hasher::default();
+    hasher.update(&buffer[..size]);
+    check_content(entry, hasher)
+}
+
+fn copy_blocks(
+    entry: &Entry,
+    mut source: File,
+    partial: &mut Partial<'_>,
+    shared: &Shared,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let hasher = each_block(entry, &mut source, shared, buffer, |block| {
+        partial.write(block, shared)
+    })?;
+    check_content(entry, hasher)
+}
+
+/// Read and hash all of a large file, which must have its size.
+fn each_block(
+    entry: &Entry,
+    source: &mut File,
+    shared: &Shared,
+    buffer: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<Hasher, Fault> {
+    if buffer.len() < BLOCK_BYTES {
+        buffer.resize(BLOCK_BYTES, 0);
+    }
+    let (mut hasher, mut done, mut advised) = (Hasher::default(), 0, 0);
+    loop {
+        if shared.cancelled.load(Relaxed) {
+            return Err(Fault::Cancelled);
+        }
+        if advised < entry.size && advised < done + AHEAD_BYTES / 2 {
+            // Advice: what comes of it is seen when the blocks are read.
+            let length = std::num::NonZeroU64::new(AHEAD_BYTES);
+            let _ = rustix::fs::fadvise(source.as_fd(), advised, length, Advice::WillNeed);
+            advised += AHEAD_BYTES;
+        }
+        let count = fill(source, &mut buffer[..BLOCK_BYTES])?;
+        done += count as u64;
+        if done > entry.size {
+            return Err(Fault::Longer {
+                expected: entry.size,
+            });
+        }
+        hasher.update(&buffer[..count]);
+        each(&buffer[..count])?;
+        if count < BLOCK_BYTES {
+            check_size(entry, done)?;
+            return Ok(hasher);
+        }
+    }
+}
+
+fn fill(source: &mut File, buffer: &mut [u8]) -> Result<usize, Fault> {
+    let mut found = 0;
+    while found < buffer.len() {
+        match source.read(&mut buffer[found..]) {
+            Ok(0) => break,
+            Ok(count) => found += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Fault::reading(errno(&error))),
+        }
+    }
+    Ok(found)
+}
+
+fn check_size(entry: &Entry, found: u64) -> Result<(), Fault> {
+    match found.cmp(&entry.size) {
+        std::cmp::Ordering::Less => Err(Fault::Truncated {
+            found,
+            expected: entry.size,
+        }),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(Fault::Longer {
+            expected: entry.size,
+        }),
+    }
+}
+
+fn check_content(entry: &Entry, hasher: Hasher) -> Result<(), Fault> {
+    match entry.checksum {
+        Some(wanted) if wanted != hasher.finish() => Err(Fault::Changed),
+        _ => Ok(()),
+    }
+}
+
+fn is_present(
+    entry: &Entry,
+    pair: &Pair,
+    shared: &Shared,
+    buffer: &mut Vec<u8>,
+) -> Result<bool, Fault> {
+    let Ok(found) = rustix::fs::statat(&pair.target, entry.name(), AtFlags::SYMLINK_NOFOLLOW)
+    else {
+        return Ok(false);
+    };
+    let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    if !regular || found.st_size as u64 != entry.size || entry.checksum.is_none() {
+        return Ok(false);
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let Ok(found) = rustix::fs::openat(&pair.target, entry.name(), flags, Mode::empty()) else {
+        return Ok(false);
+    };
+    let hashed = each_block(entry, &mut File::from(found), shared, buffer, |_| Ok(()));
+    match hashed {
+        Err(Fault::Cancelled) => Err(Fault::Cancelled),
+        Err(_) => Ok(false),
+        Ok(hasher) => Ok(check_content(entry, hasher).is_ok()),
+    }
+}
+
+/// The target's file under its partial name, which goes away unless it is finished.
+struct Partial<'a> {
+    name: String,
+    own_name: &'a str,
+    directory: &'a OwnedFd,
+    file: Option<File>,
+}
+
+impl<'a> Partial<'a> {
+    fn create(entry: &'a Entry, pair: &'a Pair) -> Result<Self, Fault> {
+        let name = format!(".{}.burstlab-partial", entry.name());
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666); // less the umask
+        let file = rustix::fs::openat(&pair.target, &*name, flags, mode).map_err(Fault::writing)?;
+        let file = Some(File::from(file));
+        Ok(Partial {
+            name,
+            own_name: entry.name(),
+            directory: &pair.target,
+            file,
+        })
+    }
+
+    fn write(&mut self, block: &[u8], shared: &Shared) -> Result<(), Fault> {
+        let file = self.file.as_mut().expect("not finished");
+        file.write_all(block)
+            .map_err(|error| Fault::writing(errno(&error)))?;
+        shared.bytes.fetch_add(block.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    /// Share the source's blocks, where both are on one file system that can.
+    fn reflink(
+        &mut self,
+        source: &File,
+        entry: &Entry,
+        shared: &Shared,
+        buffer: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let file = self.file.as_mut().expect("not finished");
+        if shared.no_reflink.load(Relaxed) || rustix::fs::ioctl_ficlone(&*file, source).is_err() {
+            shared.no_reflink.store(true, Relaxed);
+            return Ok(false);
+        }
+        let hasher = each_block(entry, file, shared, buffer, |_| Ok(()))?;
+        shared.bytes.fetch_add(entry.size, Relaxed);
+        check_content(entry, hasher).map(|()| true)
+    }
+
+    /// Close it, which tells of writes that failed late, and give it its name.
+    fn finish(mut self) -> Result<(), Fault> {
+        close(self.file.take().expect("not finished")).map_err(Fault::writing)?;
+        rustix::fs::renameat(self.directory, &*self.name, self.directory, self.own_name)
+            .map_err(Fault::writing)?;
+        self.name.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Partial<'_> {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            // The reason of the failure is told; what can't be removed is overwritten next time.
+            let _ = rustix::fs::unlinkat(self.directory, &*self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// close(2) with its verdict, which a dropped descriptor would swallow.
+fn close(file: File) -> Result<(), Errno> {
+    // SAFETY: the descriptor was just given up by its only owner.
+    unsafe { rustix::io::try_close(file.into_raw_fd()) }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
