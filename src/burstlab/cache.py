@@ -10,7 +10,7 @@ import errno
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,11 @@ def enforce(node: Node, state: str, data: str, drop_caches: str) -> Mapping[str,
 
     Returns state, method, and of the files looked at their bytes and the resident ones.
     """
-    roots = [node.host.local_dir, *([Path(data)] if data else [])]
+    return bring([node.host.local_dir, *([Path(data)] if data else [])], state, drop_caches)
+
+
+def bring(roots: Iterable[Path], state: str, drop_caches: str = "") -> Mapping[str, Any]:
+    """Bring the files below ``roots`` into ``state``; see ``enforce``."""
     files = [path for root in roots for path in _files(root)]
     method = "none"
     if state == "cold":
@@ -46,7 +50,7 @@ def enforce(node: Node, state: str, data: str, drop_caches: str) -> Mapping[str,
         "method": method,
         "files": len(looked_at),
         "bytes": sum(path.stat().st_size for path in looked_at),
-        "resident_bytes": _resident_bytes(looked_at),
+        "resident_bytes": resident_bytes(looked_at),
     }
 
 
@@ -103,7 +107,7 @@ def _read(path: Path) -> None:
             pass
 
 
-def _resident_bytes(files: list[Path]) -> int | None:
+def resident_bytes(files: list[Path]) -> int | None:
     """Bytes of ``files`` in the page cache by fincore(1); None where it is missing."""
     if not files:
         return 0

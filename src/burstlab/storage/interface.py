@@ -44,6 +44,7 @@ class Storage(ABC):
 
     name: ClassVar[str]
     shared: ClassVar[bool]  # one name space for all hosts
+    local: ClassVar[bool] = False  # what a host writes lies on its own disk
     Options: ClassVar[type[Any]] = NoOptions  # frozen dataclass of str, int, float and bool
 
     def __init__(self, options: Any, context: Context) -> None:

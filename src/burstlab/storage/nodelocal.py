@@ -14,6 +14,7 @@ class NodeLocalStorage(Storage):
 
     name = "nodelocal"
     shared = False
+    local = True
 
     @property
     def mount(self) -> Path:

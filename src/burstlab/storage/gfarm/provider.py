@@ -21,6 +21,7 @@ class GfarmStorage(Storage):
 
     name = "gfarm"
     shared = True
+    local = True
 
     def unavailable(self) -> str | None:
         """See Storage."""
