@@ -5,6 +5,7 @@ allocation → storage → staging → cache state → workload → check → dr
 covered by the lease.
 """
 
+import errno
 import os
 import shlex
 import shutil
@@ -16,7 +17,15 @@ from typing import Any
 
 from burstlab import cache, lease, record, reports
 from burstlab.celldir import CellDirectory
-from burstlab.errors import BurstlabError, CheckError, ConfigurationError, Skipped, StorageError
+from burstlab.errors import (
+    AllocationError,
+    BurstlabError,
+    CheckError,
+    ConfigurationError,
+    NodeError,
+    Skipped,
+    StorageError,
+)
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.emulation import Emulation
@@ -43,6 +52,7 @@ class Cell:
         self.timeline = Timeline(request.title)
         self.issues: list[str] = []
         self.facts: dict[str, Any] = {}  # fields of the record as they become known
+        self.job: Mapping[str, Any] | None = None
         self.lease: Lease
         self.supervisor: Supervisor
         self.nodes: Nodes
@@ -80,7 +90,7 @@ class Cell:
                 provenance={
                     **provenance(load_before, Path.cwd()),
                     "allocation": self.request.allocation.origin,
-                    "scheduler": accounting.facts(),
+                    "scheduler": self.job or accounting.facts(),
                 },
                 issues=tuple(self.issues),
                 **self.facts,
@@ -132,6 +142,7 @@ class Cell:
                 self._stage_out(work)
         self._require_healthy([])
         self._read_reports()
+        self.job = accounting.facts()  # while the daemons run: it forgets what they wrote with them
 
     def _hold_hosts(self) -> None:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
@@ -146,7 +157,7 @@ class Cell:
         )
         self.supervisor = Supervisor(self.lease)
         self.supervisor.tick = self.timeline.tick
-        directory = self.lease.directory(request.local_dir / f"burstlab-{identifier}")
+        directory = self._own_directory(request.local_dir)
         self.nodes = self._nodes(directory)
         self.pfs = self._parallel_file_system(directory)
         context = Context(
@@ -161,6 +172,18 @@ class Cell:
         )
         self.storage = request.storage(request.storage_options, context)
 
+    def _own_directory(self, local_dir: Path) -> Path:
+        """The cell's node-local directory on this host."""
+        try:
+            return self.lease.directory(local_dir / f"burstlab-{self.request.key.id}")
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EROFS):
+                raise
+            raise ConfigurationError(
+                f"--local-dir {local_dir}: {error.strerror} on {os.uname().nodename}: a directory "
+                "that is there and can be written is wanted, on every host"
+            ) from error
+
     def _nodes(self, directory: Path) -> Nodes:
         """Virtual nodes are directories here; other hosts get the same path on each."""
         request = self.request
@@ -168,14 +191,17 @@ class Cell:
             return VirtualNodes(directory, len(request.allocation.hosts), self.lease)
         from burstlab.agents import AgentNodes
 
-        nodes = AgentNodes(
-            request.allocation.hosts,
-            Path(f"{directory}.node"),
-            request.launch,
-            request.launch_options,
-            self.lease,
-            request.cell_dir,
-        )
+        try:
+            nodes = AgentNodes(
+                request.allocation.hosts,
+                Path(f"{directory}.node"),
+                request.launch,
+                request.launch_options,
+                self.lease,
+                request.cell_dir,
+            )
+        except NodeError as error:
+            raise AllocationError(f"this host can't be used: {error}") from error
         self.issues += nodes.problems
         return nodes
 
@@ -213,7 +239,10 @@ class Cell:
         from burstlab.staging import stage_in
 
         source = self.pfs.seen(manifest.root)
-        if self._separate():
+        how = self._apart(self.storage.stage_in, manifest, source, data)
+        if how is not None:
+            self.facts["storage"]["stage_in"] = how
+        elif self._separate():
             paths = {"manifest": manifest.path, "source": source, "target": data}
             arguments = {name: str(path) for name, path in paths.items()}
             self._apart(self._call_nodes, "burstlab.staging:stage_in_here", arguments)
@@ -262,6 +291,7 @@ class Cell:
             "BURSTLAB_STORAGE": self.storage.name,
             "BURSTLAB_SHARED": "true" if self.storage.shared else "false",
             "BURSTLAB_CELL_DIR": str(request.cell_dir),
+            **self.storage.environment(),
         }
 
     def _run_workload(self, environment: Mapping[str, str]) -> None:
@@ -282,7 +312,7 @@ class Cell:
         with (self.request.cell_dir / log).open("wb") as output:
             try:
                 child = self.lease.spawn(command, WORKLOAD, output, environment)
-            except FileNotFoundError as error:
+            except (FileNotFoundError, PermissionError) as error:
                 raise ConfigurationError(str(error)) from error
         status = self.supervisor.wait(child)
         del self.lease.children[WORKLOAD]
@@ -298,6 +328,7 @@ class Cell:
             raise StorageError("; ".join(dict.fromkeys(wrong)))
 
     def _read_reports(self) -> None:
+        self.timeline.phase = "report"
         facts, issues = reports.read(self.request.cell_dir)
         self.facts |= facts
         self.issues += issues

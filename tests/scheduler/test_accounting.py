@@ -12,44 +12,54 @@ JOB = (
     "JobId=7 JobName=x JobState=RUNNING RunTime=1-00:00:03 SubmitTime=1795240922 "
     "StartTime=1795240925 NodeList=node[01-02] BatchHost=node01\n"
 )
-USAGE = "cpu=00:00:00,energy=0,fs/disk=52524825,mem=7880K|energy=0,fs/disk=52433679"
+USAGE = """\
+1|cpu=00:00:00,energy=0,fs/disk=52524825,mem=7880K|energy=0,fs/disk=52433679
+2|cpu=00:00:01,energy=0,fs/disk=1000,mem=7880K|energy=0,fs/disk=2000
+"""
 FACTS = {
     "name": "slurm", "job": "7", "queue_wait_s": 3, "elapsed_s": 86403,
-    "nodes": ["node01", "node02"], "disk_read_bytes": 52524825, "disk_write_bytes": 52433679,
+    "nodes": ["node01", "node02"], "disk_read_bytes": 52526825, "disk_write_bytes": 52437679,
 }  # fmt: skip
 
 
-def pyslurm_double(version: str, nodes: object) -> types.ModuleType:
+def pyslurm_double(version: str, live: bool = True) -> types.ModuleType:
     """Stands for PySlurm, which can only be built where its own Slurm is.
 
-    Its facts, from its documentation and source (25.x): ``Job.load(id)`` has ``submit_time`` and
-    ``start_time`` (Unix seconds), ``run_time`` (seconds) and ``allocated_nodes`` (a range, or a
-    list of such in newer ones); ``JobStep.load(id, "batch").load_stats()`` has ``avg_disk_read``
-    and ``avg_disk_write`` (bytes, mean of the step's tasks); failures raise ``RPCError``.
+    Its facts, from the source of 22.5.3, 24.11.0 and 25.11.2: ``Job.load(id)`` has ``submit_time``
+    and ``start_time`` (Unix seconds), ``run_time`` (seconds), ``allocated_nodes`` (a range) and
+    ``steps`` (by id, those that run), each with ``ntasks`` and, since 24.5, ``load_stats()``, which
+    has ``avg_disk_read`` and ``avg_disk_write`` (bytes, mean of the step's tasks); failures raise
+    ``RPCError``. 22.5.3 was run for real, in the lab.
     """
     module = types.ModuleType("pyslurm")
-    stats = types.SimpleNamespace(avg_disk_read=52524825, avg_disk_write=52433679)
 
     class RPCError(Exception):
         pass
 
+    class JobStep:
+        def __init__(self, ntasks: int, read: int, written: int) -> None:
+            self.ntasks = ntasks
+            self._told = types.SimpleNamespace(avg_disk_read=read, avg_disk_write=written)
+
+        def load_stats(self) -> types.SimpleNamespace:
+            return self._told
+
+    if not live:
+        del JobStep.load_stats
+
     class Job:
-        submit_time, start_time, run_time, allocated_nodes = 1795240922, 1795240925, 86403, nodes
+        submit_time, start_time, run_time = 1795240922, 1795240925, 86403
+        allocated_nodes = "node[01-02]"
+
+        @property
+        def steps(self) -> dict[str | int, JobStep]:
+            return {"batch": JobStep(1, 52524825, 52433679), 0: JobStep(2, 1000, 2000)}
 
         @staticmethod
         def load(job: int) -> "Job":
             if job != 7:
                 raise RPCError("Invalid job id specified")
             return Job()
-
-    class JobStep:
-        @staticmethod
-        def load(job: int, step: str) -> "JobStep":
-            assert (job, step) == (7, "batch")
-            return JobStep()
-
-        def load_stats(self) -> types.SimpleNamespace:
-            return stats
 
     vars(module).update(__version__=version, RPCError=RPCError, Job=Job, JobStep=JobStep)
     return module
@@ -58,9 +68,9 @@ def pyslurm_double(version: str, nodes: object) -> types.ModuleType:
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """scontrol and sstat that say what the lab's said; a call is noted."""
-    scontrol = f'[ "$1" = --version ] && echo "slurm 25.05.3" || {{ touch {tmp_path}/asked; '
+    scontrol = f'[ "$1" = --version ] && echo "slurm-wlm 25.11.07" || {{ touch {tmp_path}/asked; '
     scontrol += f"printf '{JOB}'; }}"
-    for name, text in {"scontrol": scontrol, "sstat": f"echo '{USAGE}'"}.items():
+    for name, text in {"scontrol": scontrol, "sstat": f"printf '{USAGE}'"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -71,11 +81,11 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("module", "asked"),
     [
         (None, True),
-        (pyslurm_double("25.5.0", "node[01-02]"), False),
-        (pyslurm_double("25.5.0", ["node[01-02]"]), False),
-        (pyslurm_double("25.11.2", "node[01-02]"), True),
+        (pyslurm_double("25.11.2"), False),
+        (pyslurm_double("25.11.2", live=False), False),
+        (pyslurm_double("25.5.0"), True),
     ],
-    ids=["commands", "pyslurm", "pyslurm with lists", "pyslurm of another version"],
+    ids=["commands", "pyslurm", "pyslurm without live numbers", "pyslurm of another version"],
 )
 def test_facts_of_a_job(
     slurm: Path, monkeypatch: pytest.MonkeyPatch, module: types.ModuleType | None, asked: bool
@@ -88,7 +98,7 @@ def test_facts_of_a_job(
 def test_what_pyslurm_can_not_tell_is_a_problem(
     slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pyslurm", pyslurm_double("25.5.0", "node01"))
+    monkeypatch.setitem(sys.modules, "pyslurm", pyslurm_double("25.11.2"))
     told = accounting.facts({"SLURM_JOB_ID": "8"})
     assert told == {"name": "slurm", "job": "8", "problem": "PySlurm: Invalid job id specified"}
 

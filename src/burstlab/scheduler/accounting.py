@@ -2,13 +2,13 @@
 
 On Slurm through PySlurm where it is there and made for the cluster's version, else through
 ``scontrol`` and ``sstat``, with equal results. Sources: scontrol(1), sstat(1) of 22.05; PySlurm's
-documentation of ``Job`` and ``JobStep``, whose names here are those of 25.x.
+documentation of ``Job`` and ``JobStep``, 22.5 to 25.11 (``load_stats``: since 24.5).
 """
 
 import importlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from burstlab.scheduler.asking import ask
@@ -22,8 +22,8 @@ def facts(environment: Mapping[str, str] = os.environ) -> Mapping[str, Any] | No
     """None outside of a job. Of a job of Slurm:
 
     queue_wait_s and elapsed_s (whole seconds, until now), nodes, and disk_read_bytes and
-    disk_write_bytes of all processes of the batch step (read and written by system calls, cached or
-    not; None where Slurm gathers nothing). ``problem`` tells why something is missing.
+    disk_write_bytes of the steps that run (read and written by system calls, cached or not; None
+    where Slurm gathers nothing). ``problem`` tells why something is missing.
     """
     for variable, name in _VARIABLES.items():
         if job := environment.get(variable):
@@ -57,21 +57,22 @@ def _pyslurm() -> Any:
     said = ask(["scontrol", "--version"]).stdout
     versions = [re.findall(r"\d+", text)[:2] for text in (module.__version__, said)]
     mine, cluster = ([int(number) for number in version] for version in versions)
-    return module if mine == cluster and hasattr(module.JobStep, "load_stats") else None
+    return module if mine == cluster else None
 
 
 def _loaded(pyslurm: Any, job: int) -> dict[str, Any]:
     loaded = pyslurm.Job.load(job)
-    step = pyslurm.JobStep.load(job, "batch").load_stats()
-    nodes = loaded.allocated_nodes
     return {
         "queue_wait_s": loaded.start_time - loaded.submit_time,
         "elapsed_s": loaded.run_time,
-        "nodes": _expanded(nodes if isinstance(nodes, str) else ",".join(nodes)),
-        # The batch step is one task, so its average is its sum.
-        "disk_read_bytes": step.avg_disk_read,
-        "disk_write_bytes": step.avg_disk_write,
+        "nodes": _expanded(loaded.allocated_nodes),
+        **(_loaded_disk(loaded) if hasattr(pyslurm.JobStep, "load_stats") else _asked_disk(job)),
     }
+
+
+def _loaded_disk(job: Any) -> dict[str, int | None]:
+    steps = [(step.ntasks, step.load_stats()) for step in job.steps.values()]
+    return _disk((tasks, stats.avg_disk_read, stats.avg_disk_write) for tasks, stats in steps)
 
 
 def _asked(job: int) -> dict[str, Any]:
@@ -83,19 +84,28 @@ def _asked(job: int) -> dict[str, Any]:
         "queue_wait_s": int(told["StartTime"]) - int(told["SubmitTime"]),
         "elapsed_s": _seconds(told["RunTime"]),
         "nodes": _expanded(told["NodeList"]),
-        **_disk(job),
+        **_asked_disk(job),
     }
 
 
-def _disk(job: int) -> dict[str, int | None]:
-    columns = "--format=TresUsageInTot,TresUsageOutTot"
-    answer = ask(["sstat", "--noheader", "--parsable2", columns, "-j", f"{job}.batch"])
-    both = answer.stdout.strip().split("|") if answer.status == 0 else []
-    found = [re.search(r"fs/disk=(\d+)", text) for text in both]
-    read, written = (
-        [int(one[1]) if one else None for one in found] if len(found) == 2 else 2 * [None]
-    )
-    return {"disk_read_bytes": read, "disk_write_bytes": written}
+def _asked_disk(job: int) -> dict[str, int | None]:
+    columns = "--format=NTasks,TresUsageInAve,TresUsageOutAve"
+    answer = ask(["sstat", "--allsteps", "--noheader", "--parsable2", columns, "-j", str(job)])
+    rows = re.findall(r"^(\d+)\|(.*)\|(.*)$", answer.stdout, re.MULTILINE)
+    return _disk((int(tasks), _bytes(read), _bytes(written)) for tasks, read, written in rows)
+
+
+def _bytes(usage: str) -> int:
+    """Of ``cpu=00:00:00,fs/disk=52524825,mem=7880K``."""
+    found = re.search(r"fs/disk=(\d+)", usage)
+    return int(found[1]) if found else 0
+
+
+def _disk(steps: Iterable[tuple[int, int, int]]) -> dict[str, int | None]:
+    """Of tasks and the means over them of bytes read and written; a step that runs has read."""
+    sums = [(tasks * read, tasks * written) for tasks, read, written in steps]
+    read, written = (sum(column) for column in zip(*sums, strict=True)) if sums else (0, 0)
+    return {"disk_read_bytes": read or None, "disk_write_bytes": written if read else None}
 
 
 def _seconds(text: str) -> int:
