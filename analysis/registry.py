@@ -16,7 +16,7 @@ from burstlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-PAPERS = ("sawada",)
+PAPERS = ("sawada", "storage")
 
 
 @dataclass(frozen=True, slots=True)

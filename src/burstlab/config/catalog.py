@@ -1,6 +1,7 @@
 """What a checkout has for experiments to name: storages, workloads, data sets, figures."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ class Catalog:
 
 def survey(root: Path) -> Catalog:
     """The catalog of the checkout at ``root``. Raises ConfigurationError."""
-    rules = {path.stem for path in (root / "rules").glob("*.smk")}
+    rules = {name for path in (root / "rules").glob("*.smk") for name in _rules(path)}
     programs = {path.name for path in (root / "workflows").glob("*/")}
     return Catalog(
         storages=tuple(STORAGES),
@@ -31,6 +32,10 @@ def survey(root: Path) -> Catalog:
             name for path in sorted((root / "analysis").glob("*.py")) for name in _figures(path)
         ),
     )
+
+
+def _rules(path: Path) -> list[str]:
+    return re.findall(r"^rule (\w+):", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def _figures(path: Path) -> Iterator[str]:
