@@ -30,7 +30,7 @@ def declared(tmp_path: Path) -> None:
 
 def test_make_verify_list(burstlab: Command, tmp_path: Path) -> None:
     assert (
-        "small          2mass  not made yet; would be: synthetic"
+        "small          2mass    not made yet; would be: synthetic"
         in burstlab("dataset", "list").stdout
     )
     made = burstlab("dataset", "make", "small")
@@ -42,8 +42,8 @@ def test_make_verify_list(burstlab: Command, tmp_path: Path) -> None:
     assert (verified.returncode, verified.stderr) == (0, "")
     assert "7 files as they were" in verified.stdout
     lines = burstlab("dataset", "list").stdout.splitlines()
-    assert lines[0].startswith("small          2mass  synthetic, 7 files in ")
-    assert lines[1].startswith("lost           2mass  source: given, but no directory")
+    assert lines[0].startswith("small          2mass    synthetic, 7 files in ")
+    assert lines[1].startswith("lost           2mass    source: given, but no directory")
 
 
 def test_given_tiles_come_before_synthetic_ones(

@@ -25,7 +25,7 @@ def test_the_data_sets_of_this_checkout() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("x: {kind: imagenet2}", r"x\.kind: 'imagenet2': '2mass' is wanted"),
+        ("x: {kind: imagenet2}", r"x\.kind: 'imagenet2': '2mass' or 'imagenet' is wanted"),
         ("x: {}", r"x\.kind: is missing"),
         ("x: {kind: 2mass, sourc: given}", r"x\.sourc: unknown key, did you mean 'source'\?"),
         ("x: {kind: 2mass, source: found}", r"x\.source: 'found': 'auto', 'given', 'fetched' or"),
@@ -35,6 +35,12 @@ def test_the_data_sets_of_this_checkout() -> None:
         ("x: {kind: 2mass, region: {ra_deg: 400}}", r"x\.region\.ra_deg: 400: less than 360"),
         ("x: {kind: 2mass, synthetic: {columns: 2.5}}", r"x\.synthetic\.columns: 2\.5: "),
         ("x: {kind: 2mass, synthetic: {columns: 0}}", r"x\.synthetic\.columns: 0: "),
+        ("x: {kind: imagenet, band: J}", r"x\.band: unknown key"),
+        ("x: {kind: imagenet, synthetic: {files: 0}}", r"x\.synthetic\.files: 0: "),
+        (
+            "x: {kind: imagenet, synthetic: {files: 3, classes: 4}}",
+            r"x\.synthetic\.files: 3: fewer than the 4 classes",
+        ),
         ("../x: {kind: 2mass}", r"'?\.\./x'?"),
         ("[]", "a mapping of keys to values is wanted"),
     ],

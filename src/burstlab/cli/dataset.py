@@ -63,10 +63,9 @@ def _verify(path: Path, full: bool) -> None:
 
 
 def _list() -> None:
-    from burstlab.dataset.make import manifest_path
+    from burstlab.dataset.make import manifest_path, origin
     from burstlab.dataset.manifest import read_manifest
     from burstlab.dataset.model import load_datasets
-    from burstlab.dataset.twomass import origin
 
     for name, dataset in load_datasets().items():
         path = manifest_path(name)
@@ -74,10 +73,10 @@ def _list() -> None:
             source = " ".join(origin(dataset)).strip()
             made = read_manifest(path) if path.exists() else None
         except BurstlabError as error:
-            print(f"{name:14} {dataset.kind:6} {error}")
+            print(f"{name:14} {dataset.kind:8} {error}")
             continue
         state = f"{made.source}, {made.file_count} files in {made.root}" if made else "not made yet"
-        print(f"{name:14} {dataset.kind:6} {state}; would be: {source}")
+        print(f"{name:14} {dataset.kind:8} {state}; would be: {source}")
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def validate(
     except ValidationError as error:
         details = error.errors(include_url=False)
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        raise ConfigurationError(f"{where}: {_line(details[0])}{more}") from error
+        raise ConfigurationError(f"{where}: {_line(details[0], data)}{more}") from error
 
 
 def wrong(problem: str, *, at: str = "") -> PydanticCustomError:
@@ -82,18 +82,38 @@ def allowed(name: str, names: Iterable[str]) -> str:
     return f"{guess} (allowed: {', '.join(names) or 'none'})"
 
 
-def _line(detail: ErrorDetails) -> str:
+def _line(detail: ErrorDetails, data: object) -> str:
     """One error as ``key.key: problem``, with the value where it is not the problem's own."""
-    place, value = [*detail["loc"]], detail["input"]
+    place, value = _keys(detail["loc"], data), detail["input"]
+    context = detail.get("ctx", {})
+    if detail["type"].startswith("union_tag"):
+        key = context["discriminator"].strip("'")
+        place, value = [*place, key], context.get("tag")
     if detail["type"] == "wrong":
-        place += [detail["ctx"]["at"]] if detail["ctx"]["at"] else []
-        problem = detail["ctx"]["problem"]
-    elif detail["type"] == "missing":
+        place += [context["at"]] if context["at"] else []
+        problem = context["problem"]
+    elif detail["type"] in ("missing", "union_tag_not_found"):
         problem = "is missing"
+    elif detail["type"] == "union_tag_invalid":
+        problem = f"{_shown(value)}: {' or '.join(context['expected_tags'].split(', '))} is wanted"
     else:
         said = detail["msg"].removeprefix("Input should be ")
         problem = f"{_shown(value)}: {said} is wanted"
     return f"{'.'.join(str(part) for part in place)}: {problem}"
+
+
+def _keys(location: Iterable[int | str], data: object) -> list[int | str]:
+    """The keys in the document: pydantic names among them which model of a union it took."""
+    keys = []
+    for part in location:
+        if isinstance(data, Mapping) and part not in data and part in data.values():
+            continue
+        keys.append(part)
+        try:
+            data = data[part]  # type: ignore[index]
+        except (LookupError, TypeError):
+            data = None
+    return keys
 
 
 def _shown(value: object) -> str:

@@ -1,14 +1,16 @@
 """From a declared data set to its manifest."""
 
 from pathlib import Path
+from typing import Any
 
-from burstlab.dataset import Report, silent, twomass
-from burstlab.dataset.manifest import Manifest, absolute, members
+from burstlab.dataset import Report, imagenet, silent, twomass
+from burstlab.dataset.manifest import Manifest, absolute
 from burstlab.dataset.model import Dataset
 from burstlab.dataset.writing import scan, write_manifest
 from burstlab.errors import ConfigurationError
 
 RESULTS = Path("results/datasets")
+KINDS: dict[str, Any] = {"2mass": twomass, "imagenet": imagenet}
 
 
 def manifest_path(name: str) -> Path:
@@ -26,12 +28,10 @@ def make(name: str, dataset: Dataset, path: Path, report: Report = silent) -> Ma
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        provided = twomass.provide(dataset, path.parent, report)
-        found = members(provided.root, provided.patterns)
-        paths = [path for path in found if (provided.root / path).is_file()]
+        provided = KINDS[dataset.kind].provide(dataset, path.parent, report)
         return write_manifest(
             path,
-            scan(provided.root, paths, report),
+            scan(provided.root, provided.paths, report),
             name=name,
             source=provided.source,
             details=provided.details,
@@ -45,8 +45,15 @@ def make(name: str, dataset: Dataset, path: Path, report: Report = silent) -> Ma
 
 def conditions(dataset: Dataset) -> str:
     """What the files depend on, in one line: when it changes, the manifest is outdated."""
-    source, directory = twomass.origin(dataset)
-    if source == "given":
-        return f"given {directory}"
-    wanted = dataset.region if source == "fetched" else dataset.synthetic
-    return f"{source} {dataset.band} {wanted!r}"
+    source, directory = origin(dataset)
+    place = f" {directory}" if directory else ""
+    return f"{source}{place} {KINDS[dataset.kind].arguments(dataset, source)!r}"
+
+
+def origin(dataset: Dataset) -> tuple[str, str]:
+    """Which way the files come, and the directory where they are given; decided without a look.
+
+    Raises ConfigurationError when files are to be given and no place is.
+    """
+    found: tuple[str, str] = KINDS[dataset.kind].origin(dataset)
+    return found

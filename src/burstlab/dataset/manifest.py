@@ -23,7 +23,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,6 +86,14 @@ class Manifest:
                     entry = Entry(*json.loads(line))
                     found[entry.path] = entry
         return list(found.values())
+
+    def part(self, entries: Iterable[Entry]) -> "Manifest":
+        """The same data set with these of its files only, for who copies a part of it."""
+        files = tuple(entries)
+        size_bytes = sum(entry.size for entry in files)
+        part = replace(self, file_count=len(files), size_bytes=size_bytes)
+        vars(part)["files"] = files
+        return part
 
     def describe(self) -> dict[str, Any]:
         """For the record of a cell."""
@@ -218,6 +226,8 @@ def _named(faults: list[str]) -> list[str]:
 def _unreadable(path: Path, problem: object) -> ConfigurationError:
     if isinstance(problem, OSError):
         problem = problem.strerror
+    elif isinstance(problem, json.JSONDecodeError):
+        problem = f"not JSON (line {problem.lineno}, column {problem.colno}), so no manifest"
     elif isinstance(problem, KeyError | TypeError):
         problem = "not a manifest of burstlab"
     return ConfigurationError(f"{path}: {problem}: make it with `burstlab dataset make`")

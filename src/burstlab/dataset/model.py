@@ -70,8 +70,49 @@ class TwoMass(Document):
         return self
 
 
-# A second kind makes this a union of models, discriminated by `kind`.
-Dataset = TwoMass
+class SyntheticImages(Document):
+    """Arguments of the generator: the same ones give the same pixels."""
+
+    classes: int = Field(default=10, ge=1, le=1000, description="Folders.")
+    files: int = Field(default=640, ge=1, le=2_000_000, description="In all of them together.")
+    mean_bytes: int = Field(
+        default=110_000, ge=1000, le=10_000_000, description="Of a file; ImageNet: 110,000."
+    )
+    seed: int = Field(default=20120101, ge=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "SyntheticImages":
+        if self.files < self.classes:
+            raise wrong(f"{self.files}: fewer than the {self.classes} classes", at="files")
+        return self
+
+
+class ImageNet(Document):
+    """ILSVRC2012's training images in folders of their classes, or images like them."""
+
+    kind: Literal["imagenet"]
+    source: Literal["auto", "given", "synthetic"] = Field(
+        default="auto",
+        description="given: a directory of class folders. synthetic: made here. auto: given where "
+        "BURSTLAB_IMAGENET or `directory` names one, else synthetic.",
+    )
+    directory: str | None = Field(
+        default=None,
+        description="Of given images; $VARIABLES expand, and BURSTLAB_IMAGENET comes first.",
+    )
+    grey: Literal["exclude", "include"] = Field(
+        default="exclude", description="Given images without colours; the papers exclude them."
+    )
+    synthetic: SyntheticImages = SyntheticImages()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ImageNet":
+        if self.source == "synthetic" and self.directory is not None:
+            raise wrong("is for `source: given` and `auto` only", at="directory")
+        return self
+
+
+Dataset = Annotated[TwoMass | ImageNet, Field(discriminator="kind")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 

@@ -1,14 +1,13 @@
 """Tiles of the Two Micron All Sky Survey: given, fetched from the archive, or synthetic."""
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burstlab.dataset import Report, silent
-from burstlab.dataset.manifest import absolute, members
+from burstlab.dataset import Report, provided, silent
+from burstlab.dataset.manifest import members
 from burstlab.dataset.model import TwoMass
+from burstlab.dataset.provided import Provided
 from burstlab.errors import ConfigurationError
 
 VARIABLE = "BURSTLAB_2MASS"
@@ -16,33 +15,16 @@ TILES = "*.fits"
 TRUTH = "truth.json"
 
 
-@dataclass(frozen=True)
-class Provided:
-    """Where the files of a data set are, and how they came there."""
-
-    source: str  # given, fetched or synthetic
-    details: Mapping[str, Any]
-    root: Path
-    patterns: tuple[str, ...]  # of the files that belong to it
-
-
 def origin(dataset: TwoMass) -> tuple[str, str]:
-    """Which way the tiles come, and the directory where they are given; decided without a look.
+    """Which way the tiles come, and where they are given. Raises ConfigurationError."""
+    return provided.origin(dataset.source, dataset.directory, VARIABLE)
 
-    `auto` is `given` where a directory is named, by BURSTLAB_2MASS or else the configuration, and
-    `synthetic` otherwise. Raises ConfigurationError when tiles are to be given and no place is.
-    """
-    directory = os.environ.get(VARIABLE, "") or os.path.expandvars(dataset.directory or "")
-    source = dataset.source
-    if source == "auto":
-        source = "given" if directory else "synthetic"
-    if source != "given":
-        return source, ""
-    if not directory:
-        raise ConfigurationError(
-            f"source: given, but no directory: set {VARIABLE} or `directory` to one of tiles"
-        )
-    return source, str(absolute(Path(directory).expanduser()))
+
+def arguments(dataset: TwoMass, source: str) -> object:
+    """What the tiles depend on besides their origin."""
+    if source == "given":
+        return None
+    return (dataset.band, dataset.region if source == "fetched" else dataset.synthetic)
 
 
 def provide(dataset: TwoMass, beside: Path, report: Report = silent) -> Provided:
@@ -52,13 +34,13 @@ def provide(dataset: TwoMass, beside: Path, report: Report = silent) -> Provided
     """
     source, directory = origin(dataset)
     if source == "given":
-        provided = _given(Path(directory))
+        found = _given(Path(directory))
     elif source == "fetched":
-        provided = _fetched(dataset, beside, report)
+        found = _fetched(dataset, beside, report)
     else:
-        provided = _synthetic(dataset, beside, report)
-    _check_tiles(provided.root, report)
-    return provided
+        found = _synthetic(dataset, beside, report)
+    _check_tiles(found.root, report)
+    return found
 
 
 def _given(directory: Path) -> Provided:
@@ -67,8 +49,8 @@ def _given(directory: Path) -> Provided:
     details = {"directory": str(directory)}
     if (directory / TRUTH).exists():
         # Whoever gives tiles that burstlab made is not told that they are real.
-        return Provided("synthetic", details, directory, (TILES, TRUTH))
-    return Provided("given", details, directory, (TILES,))
+        return _tiles("synthetic", details, directory, (TILES, TRUTH))
+    return _tiles("given", details, directory, (TILES,))
 
 
 def _fetched(dataset: TwoMass, beside: Path, report: Report) -> Provided:
@@ -77,7 +59,7 @@ def _fetched(dataset: TwoMass, beside: Path, report: Report) -> Provided:
     assert dataset.region is not None  # the model sees to it
     root = fetch(dataset.region, dataset.band, beside, report)
     details = {"survey": "2MASS", "band": dataset.band, **dataset.region.model_dump()}
-    return Provided("fetched", details, root, (TILES,))
+    return _tiles("fetched", details, root, (TILES,))
 
 
 def _synthetic(dataset: TwoMass, beside: Path, report: Report) -> Provided:
@@ -85,7 +67,14 @@ def _synthetic(dataset: TwoMass, beside: Path, report: Report) -> Provided:
 
     root = beside / "synthetic"
     make_tiles(root, dataset.synthetic, report)
-    return Provided("synthetic", dataset.synthetic.model_dump(), root, (TILES, TRUTH))
+    return _tiles("synthetic", dataset.synthetic.model_dump(), root, (TILES, TRUTH))
+
+
+def _tiles(
+    source: str, details: Mapping[str, Any], root: Path, patterns: tuple[str, ...]
+) -> Provided:
+    paths = [path for path in members(root, patterns) if (root / path).is_file()]
+    return Provided(source, details, root, paths, patterns)
 
 
 def _check_tiles(root: Path, report: Report) -> None:
