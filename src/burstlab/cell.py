@@ -201,7 +201,7 @@ class Cell:
                 request.cell_dir,
             )
         except NodeError as error:
-            raise AllocationError(f"this host can't be used: {error}") from error
+            raise AllocationError(str(error)) from error
         self.issues += nodes.problems
         return nodes
 
@@ -358,7 +358,8 @@ class Cell:
         if isinstance(error, BurstlabError):
             return str(error), error.exit_status
         if isinstance(error, OSError):
-            return f"{error.strerror}: {error.filename}", StorageError.exit_status
+            told = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+            return told, StorageError.exit_status
         sys.excepthook(type(error), error, error.__traceback__)
         return f"burstlab itself failed: {error!r}", BurstlabError.exit_status
 

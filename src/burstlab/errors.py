@@ -16,7 +16,7 @@ class ConfigurationError(BurstlabError):
 
 
 class AllocationError(BurstlabError):
-    """The hosts asked for can't be had from what the scheduler or the user gave."""
+    """The hosts asked for are not in what the scheduler or the user gave, or can't be used."""
 
     exit_status = 121
 
@@ -47,7 +47,7 @@ class NodeError(BurstlabError):
 
 
 class CheckError(BurstlabError):
-    """The workload ended well, and the check of its result says that the result is wrong."""
+    """The workload ended well, and its result or its report is not what it should be."""
 
     exit_status = 119
 

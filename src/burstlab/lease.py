@@ -14,6 +14,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -89,7 +90,7 @@ class Lease:
         self._write({"directory": str(path)})
         try:
             path.mkdir(0o700)
-        except FileExistsError:
+        except OSError:
             self._write({"not ours": str(path)})
             raise
         return path
@@ -124,12 +125,12 @@ class Lease:
         """Start a program in a session of its own; ``output`` takes stdout and stderr.
 
         An ``heir`` holds the lease too, and goes on holding it when this process has ended.
-        Raises FileNotFoundError when the program does not exist.
+        Raises FileNotFoundError when the program does not exist, PermissionError when it is none.
         """
         program = os.fspath(argv[0])
         found = shutil.which(program, path=(environment or os.environ).get("PATH"))
         if found is None:
-            raise FileNotFoundError(f"{program}: no such program")
+            raise _no_program(program)
         with deferred():  # a child that nobody has noted yet could not be ended
             child = subprocess.Popen(
                 ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
@@ -302,6 +303,14 @@ def reap(grace_s: float = 5.0) -> list[str]:
 
 def _is_of_this_host(held: Held) -> bool:
     return str(held.about.get("host", os.uname().nodename)) == os.uname().nodename
+
+
+def _no_program(name: str) -> OSError:
+    if os.path.isdir(name):
+        return PermissionError(f"{name}: is a directory, not a program")
+    if os.path.exists(name) and "/" in name:
+        return PermissionError(f"{name}: is not executable: chmod +x {shlex.quote(name)}")
+    return FileNotFoundError(f"{name}: no such program{'' if '/' in name else ' on PATH'}")
 
 
 def _session_is_ours(leader: Identity) -> bool:

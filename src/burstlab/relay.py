@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from burstlab.errors import NodeError
+from burstlab.errors import AllocationError, NodeError
 from burstlab.launch import launcher
 from burstlab.stopping import STOP_SIGNALS
 
-_STATUS = "burstlab.relay/1 status "  # the last line of the far end
+_BEGUN = "burstlab.relay/1 begun"  # the first line of the far end
+_STATUS = "burstlab.relay/1 status "  # and its last
 # What belongs to the host that a command was typed on.
 _OF_A_HOST = ("SLURMD_NODENAME", "SLURM_NODEID", "HOSTNAME", "SSH_CONNECTION", "SSH_CLIENT")
 
@@ -43,7 +44,7 @@ def run_there(host: str, hosts: Sequence[str], launch: str, options: Sequence[st
     """Run this process's own command on ``host``; its exit status.
 
     ``hosts`` are the cell's, told to the far end, which may not see the scheduler's list. Raises
-    NodeError when the far end is lost.
+    AllocationError when ``host`` can't be reached, NodeError when it is lost.
     """
     argv = launcher(launch)([host], [sys.executable, "-m", "burstlab.relay"], options)
     # In a session of its own, or the terminal's Ctrl-C would end it before the cell.
@@ -57,11 +58,13 @@ def run_there(host: str, hosts: Sequence[str], launch: str, options: Sequence[st
     )
     assert child.stdin is not None and child.stdout is not None
     before = {number: signal.signal(number, _forward(child)) for number in STOP_SIGNALS}
-    said, status = "it said nothing", None
+    said, begun, status = "it said nothing", False, None
     try:
         child.stdin.write(json.dumps(_message(hosts)) + "\n")
         for line in child.stdout:
-            if line.startswith(_STATUS):
+            if line.rstrip() == _BEGUN:
+                begun = True
+            elif line.startswith(_STATUS):
                 status = int(line.removeprefix(_STATUS))
             elif status is None:  # afterwards, the launcher tells that status in its own words
                 said = line.strip() or said
@@ -72,9 +75,19 @@ def run_there(host: str, hosts: Sequence[str], launch: str, options: Sequence[st
         for number, handler in before.items():
             signal.signal(number, handler)
     ended = child.wait()
+    if not begun:
+        raise AllocationError(f"{host} can't be reached by {launch}: {_in_words(said)}")
     if status is None:
         raise NodeError(host, f"{launch} ended with status {ended} and no word of the cell: {said}")
     return status
+
+
+def _in_words(said: str) -> str:
+    """What a launcher says of a host in an agent's stead is JSON."""
+    try:
+        return str(json.loads(said)["gone"])
+    except (ValueError, TypeError, KeyError):
+        return said
 
 
 def _message(hosts: Sequence[str]) -> dict[str, object]:
@@ -97,6 +110,7 @@ def _forward(child: "subprocess.Popen[str]") -> "signal._HANDLER":
 def main() -> int:
     """The far end: the command as it was typed, where it was typed, on this host."""
     line, rest = _first_line()
+    print(_BEGUN, flush=True)
     message = json.loads(line)
     own = {name: os.environ[name] for name in _OF_A_HOST if name in os.environ}
     os.environ.clear()

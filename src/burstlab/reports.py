@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from burstlab.errors import BurstlabError
+from burstlab.errors import CheckError
 from burstlab.record import Metric
 
 FILES = ("metrics.json", "operations.csv", "facts.json", "issues.json")
@@ -13,7 +13,7 @@ FILES = ("metrics.json", "operations.csv", "facts.json", "issues.json")
 def read(directory: Path) -> tuple[dict[str, Any], list[str]]:
     """Fields of the record and validity issues; whatever is not there is left out.
 
-    Raises BurstlabError naming the file that is not as documented.
+    Raises CheckError naming the file that is not as documented.
     """
     facts: dict[str, Any] = {"workload_facts": _read(directory / "facts.json", dict) or {}}
     metrics = directory / "metrics.json"
@@ -27,14 +27,14 @@ def _metric(path: Path, given: Any) -> Metric:
     """What is no metric now would be a figure that can't be drawn later."""
     wanted = "name, value, unit and better"
     if not isinstance(given, dict) or sorted(given) != ["better", "name", "unit", "value"]:
-        raise BurstlabError(f"{path}: {given!r}: a mapping of {wanted} is wanted")
+        raise CheckError(f"{path}: {given!r}: a mapping of {wanted} is wanted")
     if not all(isinstance(given[key], str) for key in ("name", "unit")):
-        raise BurstlabError(f"{path}: {given!r}: name and unit are text")
+        raise CheckError(f"{path}: {given!r}: name and unit are text")
     value = given["value"]
     if type(value) not in (int, float) or value - value != 0:  # neither infinite nor NaN
-        raise BurstlabError(f"{path}: {given['name']}: {value!r}: a finite number is wanted")
+        raise CheckError(f"{path}: {given['name']}: {value!r}: a finite number is wanted")
     if given["better"] not in ("lower", "higher"):
-        raise BurstlabError(
+        raise CheckError(
             f"{path}: {given['name']}: better: {given['better']!r}: lower or higher is wanted"
         )
     return Metric(**given)
@@ -46,7 +46,7 @@ def _read(path: Path, kind: type) -> Any:
     try:
         value = json.loads(path.read_text())
     except ValueError as error:
-        raise BurstlabError(f"{path}: not JSON: {error}") from error
+        raise CheckError(f"{path}: no JSON {kind.__name__}: {error}") from error
     if not isinstance(value, kind):
-        raise BurstlabError(f"{path}: a JSON {kind.__name__} is wanted")
+        raise CheckError(f"{path}: {value!r:.60}: a JSON {kind.__name__} is wanted")
     return value

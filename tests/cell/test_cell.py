@@ -1,6 +1,8 @@
 """A cell from the outside: what the workload sees, what is recorded, how it ends."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -117,11 +119,19 @@ def test_stage_out_brings_results_and_misses_nothing_silently(place: Place) -> N
     assert "nothing matches '*.none'" in done.stderr
 
 
-def test_broken_reports_are_the_workloads_fault(place: Place) -> None:
-    script = 'echo "[{}]" >"$BURSTLAB_CELL_DIR/metrics.json"'
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[{}]", "metrics.json: {}: a mapping of name, value, unit and better is wanted"),
+        ("{", "metrics.json: no JSON list: Expecting property name"),
+        ("{}", "metrics.json: {}: a JSON list is wanted"),
+    ],
+)
+def test_broken_reports_are_the_workloads_fault(place: Place, text: str, told: str) -> None:
+    script = f'echo "{text}" >"$BURSTLAB_CELL_DIR/metrics.json"'
     done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
-    assert done.returncode == 125
-    assert "metrics.json: {}: a mapping of name, value, unit and better" in done.stderr
+    assert done.returncode == 119
+    assert f"FAILED in report: {place.cell}/{told}" in done.stderr
 
 
 def test_a_site_that_can_not_drop_caches_says_how(place: Place) -> None:
@@ -161,10 +171,65 @@ def test_bad_arguments_are_one_line(place: Place, flags: list[str], said: str) -
     assert place.record() is None
 
 
-def test_a_program_that_is_not_there(place: Place) -> None:
-    done = place.run("--storage", "nodelocal", run=["/no/such/program"])
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("/no/such/program", "/no/such/program: no such program"),
+        ("no-such-program", "no-such-program: no such program on PATH"),
+        ("/etc/passwd", "/etc/passwd: is not executable: chmod +x /etc/passwd"),
+        ("/etc", "/etc: is a directory, not a program"),
+    ],
+)
+def test_a_program_that_is_none(place: Place, program: str, told: str) -> None:
+    done = place.run("--storage", "nodelocal", run=[program])
     assert done.returncode == 120
-    assert "/no/such/program: no such program" in done.stderr
+    assert f"FAILED in run: {told}\n" in done.stderr
+    assert place.left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("directory", "told"),
+    [("/no/such", "No such file or directory"), ("/etc/passwd", "Not a directory")],
+)
+def test_a_local_directory_that_is_none(place: Place, directory: str, told: str) -> None:
+    done = place.run("--storage", "nodelocal", "--local-dir", directory, run=["true"])
+    assert done.returncode == 120
+    assert f"FAILED in allocation: --local-dir {directory}: {told} on " in done.stderr
+    assert place.left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nonsense", "not JSON (line 1, column 1), so no manifest"),
+        ("{}", "not JSON"),
+        (None, "No such"),
+    ],
+)
+def test_a_manifest_that_is_none(place: Place, text: str | None, told: str) -> None:
+    path = place.root / "manifest.json"
+    if text is not None:
+        path.write_text(text)
+    done = place.run("--storage", "nodelocal", "--dataset", path, run=["true"])
+    assert done.returncode == 120
+    assert done.stderr.startswith(f"burstlab run: {path}: {told}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.requires("ssh")
+@pytest.mark.parametrize("hosts", ["nohost.invalid", "{here},nohost.invalid"])
+def test_hosts_that_are_none(place: Place, hosts: str) -> None:
+    hosts = hosts.format(here=os.uname().nodename)
+    command = place.command("--storage", "nodelocal", "--hosts", hosts, run=["true"])
+    done = subprocess.run(
+        [word for word in command if word not in ("--virtual", "--nodes", "1")],
+        env=place.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 121
+    assert "nohost.invalid" in done.stderr.splitlines()[-1]
     assert place.left_behind() == []
 
 

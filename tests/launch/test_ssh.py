@@ -120,7 +120,7 @@ def test_a_host_that_does_not_answer_is_named(place: Place, sshd: Sshd) -> None:
     sshd.daemon.wait()
     cell = start(place, through(sshd), "true")
     _, said = cell.communicate(timeout=60)
-    assert cell.returncode == 122
+    assert cell.returncode == 121
     assert f"FAILED in allocation: {HOST}: ssh ended with status 255" in said
     assert "Connection refused" in said
     assert place.left_behind() == []
@@ -156,7 +156,7 @@ def test_when_the_head_is_killed_the_agent_cleans_up_alone(place: Place, sshd: S
 def test_one_host_that_can_not_be_reached_is_named_at_once(place: Place, sshd: Sshd) -> None:
     cell = start(place, [*through(sshd, f"{HOST},{HOST}x"), "--nodes", "2"], "true")
     _, said = cell.communicate(timeout=60)
-    assert cell.returncode == 122
+    assert cell.returncode == 121
     assert f"FAILED in allocation: {HOST}x: ssh ended with status 255" in said
     assert place.left_behind() == []
 

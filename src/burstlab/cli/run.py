@@ -224,10 +224,11 @@ def _words(allowed: Sequence[str]) -> Any:
 
 
 def _launch(asked: str, allocation: Allocation) -> str:
-    """What `auto` means: no launcher for one host, Slurm's own in its jobs, else ssh."""
+    """What `auto` means: no launcher for this host, Slurm's own in its jobs, else ssh."""
     if asked != "auto":
         return asked
-    if allocation.virtual or len(allocation.hosts) == 1:
+    hosts = allocation.hosts
+    if allocation.virtual or (len(hosts) == 1 and relay.is_here(hosts[0])):
         return "local"
     return "srun" if allocation.origin == "Slurm" else "ssh"
 
