@@ -36,7 +36,7 @@ class Double:
     def __init__(self, root: Path, generation: int = 7) -> None:
         self.root = root
         self.binaries = root / "bin"
-        for name in ("bin", "wire", "etc"):
+        for name in ("bin", "etc"):
             (root / name).mkdir(parents=True)
         (root / "generation").write_text(f"{generation}\n")
         (root / "etc/beegfs-client.conf").write_text("connDisableAuthentication = true\n")
@@ -46,12 +46,20 @@ class Double:
         (self.binaries / tool).symlink_to(DOUBLE / "beegfs-ctl")
         for service in SERVICES if generation == 7 else SERVICES[:3]:
             (self.binaries / f"beegfs-{service}").symlink_to(DOUBLE / "beegfs-daemon")
-        wire = root / "wire"
-        subprocess.run(["mount", "-t", "tmpfs", "beegfs_ondemand", wire], check=True)
+        self.mount_wire()
         self.switch = Switch(root)
 
     def close(self) -> None:
         self.switch.close()
+        self.unmount_wire()
+
+    def mount_wire(self) -> None:
+        """What all hosts see, as beegfs_ondemand."""
+        wire = self.root / "wire"
+        wire.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "beegfs_ondemand", wire], check=True)
+
+    def unmount_wire(self) -> None:
         subprocess.run(["umount", self.root / "wire"], check=True)
 
     def environment(self) -> dict[str, str]:
@@ -114,7 +122,8 @@ class Cluster:
         """`burstlab run` on all hosts."""
         flags = ["--storage", "beeond", "--hosts", ",".join(self.names), "--launch", "ssh"]
         flags += ["--local-dir", str(self.own / "scratch"), "--cell-dir", str(self.cell)]
-        given = [f"conf={self.own}/conf", *options]
+        pdsh = str((self.double.binaries / "pdsh").exists()).lower()  # not this machine's own
+        given = [f"conf={self.own}/conf", f"pdsh={pdsh}", *options]
         flags += [word for option in given for word in ("-o", option)]
         return self.burstlab("run", *flags, "--", "sh", "-c", script)
 

@@ -61,7 +61,7 @@ class Switch:
             text = f"ssh: connect to host {host} port 22: No route to host\n"
             os.write(streams[2], text.encode())
             return 255
-        enter = ["nsenter", "-t", str(self.hosts[host]), "-m", "-u", "-p", "--wd=/"]
+        enter = ["nsenter", "-t", str(self.hosts[host]), "-m", "-u", "-i", "-n", "-p", "--wd=/"]
         child = subprocess.Popen(
             [*enter, "bash", "-c", command],
             stdin=streams[0], stdout=streams[1], stderr=streams[2],
