@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require "etc"
 require "shellwords"
+require_relative "slots"
 
 # Runs one Montage command on the engine that runs the Rakefile, times it and judges it.
 #
@@ -16,6 +16,7 @@ class Commands
     @operations = File.open(File.join(directory, "operations.csv"), "w")
     @operations.sync = true # a run that is killed keeps what it timed
     @operations.write("#{COLUMNS.join(',')}\n")
+    @slots = Slots.open
   end
 
   # What the command printed in its closing "[struct stat=...]" line, as a hash of texts.
@@ -49,40 +50,21 @@ class Commands
 
   private
 
+  # The time in a slot, not the time until one is free.
   def timed(task, argv)
-    start_s = Process.clock_gettime(Process::CLOCK_REALTIME)
-    begun_s = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    output, status, host = execute(argv)
-    elapsed_s = Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun_s
-    quoted = [task.name, argv.shelljoin].map { |text| %("#{text.gsub('"', '""')}") }
-    row = [argv[0], format("%.6f", start_s), format("%.6f", elapsed_s), host, status, *quoted]
-    @operations.write("#{row.join(',')}\n")
-    [output, status]
-  end
-
-  if defined?(::Pwrake)
-    # On the host and core that Pwrake chose for the task.
-    def execute(argv)
-      shell = Pwrake::Shell.current
-      output = shell.backquote(argv.shelljoin)
-      status = shell.status
-      status = status[/\Akilled:(\d+)/, 1] ? 128 + $1.to_i : 255 unless status.is_a?(Integer)
-      [output, status, shell.host]
+    @slots.take do |slot|
+      start_s = Process.clock_gettime(Process::CLOCK_REALTIME)
+      begun_s = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      output, status = slot.execute(argv)
+      elapsed_s = Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun_s
+      quoted = [task.name, argv.shelljoin].map { |text| %("#{text.gsub('"', '""')}") }
+      times = [start_s, elapsed_s].map { |seconds| format("%.6f", seconds) }
+      @operations.write("#{[argv[0], *times, slot.host, status, *quoted].join(',')}\n")
+      [output, status]
     end
-  else
-    # $? belongs to the thread, so commands that run side by side do not mix. A thread that is
-    # ended with its engine ends its command first, or that would go on writing.
-    def execute(argv)
-      pipe = IO.popen([*argv, { err: %i[child out] }])
-      output = pipe.read
-      pipe.close
-      [output, $?.exitstatus || (128 + $?.termsig), Etc.uname[:nodename]]
-    ensure
-      unless pipe.nil? || pipe.closed?
-        Process.kill("KILL", pipe.pid)
-        pipe.close
-      end
-    end
+  rescue Connection::Lost => e
+    @slots.close # rake waits for what runs on the other hosts
+    give_up(e.message)
   end
 
   def parse(output)

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "json"
+require_relative "hosts"
 
 # How one engine is started on the Rakefile: its command line and what it needs beside it.
 # Whichever is taken is told by the engine's own process, in facts.json.
@@ -13,11 +14,14 @@ module Engine
 
   module_function
 
-  # +wanted+ is "rake", "pwrake" or nil: Pwrake then, where there is one.
-  def choose(wanted, cell)
-    pwrake = pwrake_program unless wanted == "rake"
+  # +wanted+ is "rake", "pwrake" or nil: Pwrake then, where there is one, but for who says how
+  # rake is to reach other hosts. +remote+ says that: "ssh", "srun" or nil, srun in a Slurm job then.
+  def choose(wanted, remote, cell)
+    raise Unusable, "Pwrake reaches hosts by ssh only" if wanted == "pwrake" && remote == "srun"
+
+    pwrake = pwrake_program unless wanted == "rake" || (remote && !wanted)
     return Pwrake.new(pwrake, cell) if pwrake
-    return PlainRake.new(cell) unless wanted == "pwrake"
+    return PlainRake.new(cell, remote) unless wanted == "pwrake"
 
     raise Unusable, "--engine pwrake: no pwrake on PATH; set PWRAKE to a Pwrake checkout or program"
   end
@@ -44,29 +48,41 @@ module Engine
       raise Unusable, "BURSTLAB_DATA: give the directory of the input tiles" if data.empty?
 
       @data = File.expand_path(data)
-      per_node = Integer(environment.fetch("BURSTLAB_CORES", "1"))
-      nodes = hosts(environment["BURSTLAB_HOSTFILE"]).tally
-      @cores = nodes.transform_values { |count| count * per_node }
+      @cores = Hash.new(0)
+      count(environment["BURSTLAB_HOSTFILE"], environment.fetch("BURSTLAB_CORES", "1"))
     end
 
     # The engine starts in another directory.
     def paths = { "BURSTLAB_CELL_DIR" => @directory, "BURSTLAB_DATA" => @data }
 
+    # Lines of `host cores`.
+    def write_hosts(path) = File.write(path, cores.map { |host, n| "#{host} #{n}\n" }.join)
+
     private
 
-    # One line for each node; the nodes of one host share its name.
-    def hosts(path) = path ? File.readlines(path, chomp: true).reject(&:empty?) : ["localhost"]
+    # One line for each node, its cores behind its name where they are told (Pwrake's hostfile);
+    # the nodes of one host share its name.
+    def count(path, per_node)
+      lines = path ? File.readlines(path, chomp: true) : ["localhost"]
+      lines.map(&:split).reject(&:empty?).each do |host, cores, *rest|
+        cores = Integer(cores || per_node, exception: false)
+        usable = cores&.positive? && rest.empty?
+        raise Unusable, "#{path}: #{host}: give `host` or `host cores`" unless usable
+
+        @cores[host] += cores
+      end
+    end
   end
 
-  # Commands run side by side on this host alone.
+  # Commands run side by side: on this host, or on all hosts through a worker on each (hosts.rb).
   class PlainRake
-    def initialize(cell)
+    def initialize(cell, remote)
       @cell = cell
-      elsewhere = cell.cores.keys - here
-      return if elsewhere.empty?
+      @alone = Hosts.here(cell.cores.keys) == cell.cores.keys
+      @remote = remote || (Engine.on_path("srun") && ENV.key?("SLURM_JOB_ID") ? "srun" : "ssh")
+      return if @alone || Engine.on_path(@remote)
 
-      raise Unusable, "rake starts commands on this host only, not on #{elsewhere.first}: set " \
-                      "PWRAKE to a Pwrake checkout or program, or use one node"
+      raise Unusable, "no #{@remote} on PATH, to reach #{cell.cores.keys.last}"
     end
 
     def command
@@ -75,28 +91,17 @@ module Engine
       [program, *QUIET, "--multitask", "--jobs", jobs, "--rakefile", RAKEFILE]
     end
 
-    def environment = {}
+    def environment
+      return { "MONTAGE_HOSTS" => nil, "MONTAGE_REMOTE" => nil } if @alone
 
-    private
-
-    def here
-      require "socket"
-      mine = Socket.ip_address_list.map(&:ip_address)
-      @cell.cores.keys.select { |host| host == "localhost" || (addresses(host) & mine).any? }
-    end
-
-    def addresses(host)
-      Addrinfo.getaddrinfo(host, nil).map(&:ip_address)
-    rescue SocketError # a name that this host does not know is not its own
-      []
+      hosts = File.join(@cell.directory, "rake.hosts")
+      @cell.write_hosts(hosts)
+      { "MONTAGE_HOSTS" => hosts, "MONTAGE_REMOTE" => @remote }
     end
   end
 
   # Commands run on all hosts, through one Ruby worker on each.
   class Pwrake
-    # Set on every host for the commands; ssh passes nothing on.
-    PASSED_ON = /\A(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|(BURSTLAB|MONTAGE)_.*)\z/
-
     def initialize(program, cell)
       @program = program
       @cell = cell
@@ -104,7 +109,7 @@ module Engine
 
     def command
       FileUtils.rm_rf(log_path) # of an earlier try: Pwrake would take another name
-      File.write(hosts_path, @cell.cores.map { |host, cores| "#{host} #{cores}\n" }.join)
+      @cell.write_hosts(hosts_path)
       File.write(settings_path, JSON.generate(settings)) # JSON is YAML
       ["ruby", "-r", File.join(__dir__, "pwrake_monitor.rb"), @program, *QUIET,
        "--pwrake-conf", settings_path, "--filesystem", ENV.fetch("MONTAGE_FILESYSTEM", "nfs"),
@@ -125,7 +130,7 @@ module Engine
       { "HOSTFILE" => hosts_path, "WORK_DIR" => @cell.mount,
         "LOG_DIR" => log_path.gsub("%", "%%"), # a strftime format
         "SSH_OPTION" => ENV.fetch("MONTAGE_SSH_OPTION", ""),
-        "PASS_ENV" => ENV.keys.grep(PASSED_ON),
+        "PASS_ENV" => ENV.keys.grep(Connection::PASSED_ON),
         "RETRY" => 0, # a command that ran twice is not a measurement
         "FAILED_TARGET" => "delete" }
     end

@@ -8,7 +8,7 @@ module Report
 
   # +alone+ are the tiles that overlap no other one; +more+ become facts as they are named.
   def write(directory, alone:, **more)
-    facts = { engine: engine, ruby: RUBY_VERSION, montage: montage_version, **more }
+    facts = { engine: engine, remote: remote, ruby: RUBY_VERSION, montage: montage_version, **more }
     facts[:filesystem] = Rake.application.options.filesystem if defined?(Pwrake)
     save(directory, "facts.json", facts.transform_values(&:to_s))
     issues = alone.map { |name| "#{name} overlaps no other tile: its background is not matched" }
@@ -18,6 +18,9 @@ module Report
   def engine
     defined?(Pwrake) ? "pwrake #{Pwrake::VERSION}" : "rake #{Rake::VERSION}"
   end
+
+  # How commands reach other hosts: Pwrake's workers, by ssh.
+  def remote = defined?(Pwrake) ? "ssh" : ENV.fetch("MONTAGE_REMOTE", "none")
 
   # Montage's programs do not tell their version; the package they came in may.
   def montage_version

@@ -90,11 +90,3 @@ def test_wrong_pwrake_is_not_replaced_by_rake(place: Workplace) -> None:
     assert process.wait(60) == 1
     assert process.stderr and "PWRAKE=/nowhere: neither" in process.stderr.read()
     process.stderr.close()
-
-
-def test_rake_refuses_other_hosts(place: Workplace) -> None:
-    hosts = place.root / "two_hosts"
-    hosts.write_text("localhost\nnode02.invalid\n")
-    done = place.run(BURSTLAB_HOSTFILE=str(hosts))
-    assert done.returncode == 1
-    assert "rake starts commands on this host only, not on node02.invalid" in done.stderr
