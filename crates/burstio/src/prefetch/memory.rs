@@ -17,7 +17,11 @@ impl Memory {
     /// `size` is rounded up to whole pages.
     pub fn new(size: usize) -> Self {
         let size = pages(size);
-        Self { free: BTreeMap::from([(0, size)]), free_bytes: size, size }
+        Self {
+            free: BTreeMap::from([(0, size)]),
+            free_bytes: size,
+            size,
+        }
     }
 
     /// All bytes, free or not.

@@ -21,7 +21,9 @@ pub struct Permutations {
 impl Permutations {
     /// As `numpy.random.RandomState(seed)`.
     pub fn new(seed: u32) -> Self {
-        Self { generator: Mt::new(seed) }
+        Self {
+            generator: Mt::new(seed),
+        }
     }
 
     /// The next permutation of `0..count`.
