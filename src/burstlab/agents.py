@@ -148,8 +148,9 @@ class AgentNodes:
         while missing := [h.name for h in self.hosts if h.name not in {*answers, *self._lost}]:
             now = time.monotonic()
             if now > began + limit_s:
-                self._lose(missing[0], f"{failure} in time: {self._last_words()}")
-                continue
+                for host in missing:
+                    self._lose(host, f"{failure} in time: {self._last_words()}")
+                raise NodeError(missing[0], self._lost[missing[0]])
             if vigilant and now > asked + ASK_S:
                 self._send({"health": True, "number": "alive"})
                 asked = now
