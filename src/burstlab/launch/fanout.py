@@ -4,6 +4,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from burstlab.launch import HOST
+
 
 def fan_out(hosts: Sequence[str], program: str, words: Sequence[str]) -> list[str]:
     """clush with its `exec` worker, so that each command gets exactly these words, %h its host.
@@ -12,6 +14,7 @@ def fan_out(hosts: Sequence[str], program: str, words: Sequence[str]) -> list[st
     waits for the others.
     """
     gone = f"""'{{"host": "%h", "gone": "{program} ended with status '$?'"}}'"""
-    local = f"{shlex.join([program, *words])} || echo {gone}"
+    own = shlex.join([program, *words]).replace("%", "%%").replace(f"%{HOST}", "%{h}")
+    local = f"{own} || echo {gone}"
     clush = [sys.executable, "-m", "ClusterShell.CLI.Clush", "-R", "exec"]
     return [*clush, "-N", "-q", "-S", "-f", str(len(hosts)), "-w", ",".join(hosts), local]
