@@ -1,4 +1,4 @@
-"""Two hosts for the double of `beeond`, gone after the test."""
+"""Hosts for the double of `beeond`, gone after the test."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +12,9 @@ from tests.storage.beeond.cluster import Cluster
 def make_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     made: list[Cluster] = []
 
-    def make(generation: int = 7) -> Cluster:
-        made.append(Cluster(tmp_path, ("node1", "node2"), generation))
+    def make(generation: int = 7, hosts: int = 2) -> Cluster:
+        names = tuple(f"node{number}" for number in range(1, hosts + 1))
+        made.append(Cluster(tmp_path, names, generation))
         return made[-1]
 
     yield make

@@ -25,16 +25,21 @@ FAILURES = {  # of one host at each stage -> what the cell's reason must tell
 }
 
 
-@pytest.mark.parametrize(("generation", "pdsh"), [(7, False), (7, True), (8, False)])
-def test_a_cell(make_cluster: Callable[..., Cluster], generation: int, pdsh: bool) -> None:
-    cluster = make_cluster(generation)
+@pytest.mark.parametrize(
+    ("generation", "pdsh", "hosts"), [(7, False, 2), (7, True, 3), (8, True, 2)]
+)
+def test_a_cell(
+    make_cluster: Callable[..., Cluster], generation: int, pdsh: bool, hosts: int
+) -> None:
+    cluster = make_cluster(generation, hosts)
     if pdsh:
         cluster.double.with_pdsh()
-    done = cluster.run(f"pdsh={str(pdsh).lower()}", script=WRITE)
+    done = cluster.run(script=WRITE)
     assert done.returncode == 0, done.stderr
     assert (cluster.cell / "workload.log").read_text() == "hello\n"
     storage = cluster.record()["storage"]
-    assert (storage["storage_servers"], storage["metadata_servers"]) == (2, 1)
+    assert (storage["storage_servers"], storage["metadata_servers"]) == (hosts, 1)
+    assert storage["pdsh"] == pdsh
     assert storage["version"] == f"{generation}.x"
     if generation == 7:
         assert storage["stripes"]["targets"] == "4" and storage["stripes"]["chunk_size"] == "512K"
@@ -62,6 +67,7 @@ def test_a_start_that_fails_on_one_host(cluster: Cluster, failure: str) -> None:
     record = cluster.record()
     assert (done.returncode, record["status"]) == (122, "failed"), done.stderr
     assert FAILURES[failure] in record["reason"]
+    assert stopped(cluster), "on the survivors, where a host is lost"
     assert cluster.left_behind() == []
 
 
@@ -72,6 +78,7 @@ def test_a_start_that_waits_for_ever(cluster: Cluster) -> None:
     reason = cluster.record()["reason"]
     assert "beeond start did not end within 3 s" in reason
     assert "No connAuthFile configured" in reason, "what it waits for is told"
+    assert stopped(cluster)
     assert cluster.left_behind() == []
 
 
@@ -101,9 +108,7 @@ def test_killed_then_reaped(cluster: Cluster, hangs: bool) -> None:
     until(lambda: not pid_of(cluster, "burstlab.agent"), "they have ended")
     cluster.reap()
     assert cluster.left_behind() == []
-    assert any("do_stoplocal" in call for call in cluster.double.calls()), (
-        "`beeond stop` was called"
-    )
+    assert stopped(cluster)
 
 
 def test_a_host_is_lost_under_the_workload(cluster: Cluster) -> None:
@@ -126,12 +131,20 @@ def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster, prefix: str) ->
     assert cluster.left_behind() == []
 
 
-def test_a_stop_that_hangs(cluster: Cluster) -> None:
+@pytest.mark.parametrize("prefix", ["", "setsid --wait"])  # sudo may give a session of its own
+def test_a_stop_that_hangs(cluster: Cluster, prefix: str) -> None:
     script = f'echo "hang stop" >"{cluster.double.root}/faults"'
-    done = cluster.run("stop_limit_s=1", script=script)
+    done = cluster.run("stop_limit_s=1", f"prefix={prefix}", script=script)
     assert done.returncode == 0, done.stderr
     assert "beeond stop did not end within 1 s" in str(cluster.record()["issues"])
     assert cluster.left_behind() == []
+
+
+def test_a_user_who_reads_a_log_is_left_alone(cluster: Cluster) -> None:
+    reader = "env -i setsid setpriv --reuid=65534 --clear-groups sh -c 'sleep 99; :'"
+    done = cluster.run(script=f'{reader} "$BURSTLAB_LOCAL/beeond-logs/beegfs-meta.log" &')
+    assert done.returncode == 0, done.stderr
+    assert any(words.startswith("sh -c sleep 99") for words in cluster.processes("node1").values())
 
 
 def test_a_daemon_that_dies_under_the_workload(cluster: Cluster) -> None:
@@ -178,6 +191,11 @@ def test_it_says_what_it_lacks(cluster: Cluster) -> None:
     cluster.run()
     assert "beeond is not here" in cluster.record()["reason"]
     assert cluster.left_behind() == []
+
+
+def stopped(cluster: Cluster) -> bool:
+    """Whether `beeond stop` did anything on any host."""
+    return any("do_stoplocal" in call for call in cluster.double.calls())
 
 
 def running(cluster: Cluster, host: str, service: str) -> bool:

@@ -7,13 +7,13 @@ from typing import Any
 
 from burstlab.errors import StorageError
 from burstlab.lease import Lease
-from burstlab.storage.beeond.processes import end, in_session, starts
+from burstlab.storage.beeond.processes import calls, end
 from burstlab.storage.beeond.session import Session, errors, lost
 from burstlab.supervision import ended_how
 
 CHILD = "beeond"
 TAKE_DOWN = "burstlab.storage.beeond.command:take_down"
-ASK_S = 2.0  # for a start to end after SIGTERM
+ASK_S = 2.0  # for a call of beeond to end after SIGTERM
 
 
 def start(
@@ -45,7 +45,7 @@ def take_down(lease: Lease, session: dict[str, Any], limit_s: float) -> list[str
     afterwards (``burstlab.storage.beeond.node:clear``), by its own lease if by nobody else.
     """
     own = Session.of_json(session)
-    end(starts(own), own.prefix, ASK_S)
+    end(calls(own), own.prefix, ASK_S)
     output = Path(f"{own.nodes}.stop.log")
     hosts = own.hosts
     while hosts:
@@ -67,7 +67,7 @@ def _run(
     try:
         return child.wait(limit_s)
     except subprocess.TimeoutExpired:
-        end([*starts(session), *in_session(child.pid)], session.prefix, ASK_S)
+        end(calls(session), session.prefix, ASK_S)
         child.poll()
         return None
     finally:

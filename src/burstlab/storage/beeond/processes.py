@@ -1,7 +1,8 @@
-"""The processes of a session on this host, root's among them, found by the paths they were given.
+"""The processes of a session on this host: root's, and found by the paths they were given.
 
 A daemon's pid file names a pid that may be another process's by now, and a daemon whose start
-was cut short is in no status file; but each has the session's own paths in its arguments.
+was cut short is in no status file; but each has the session's own paths in its arguments. Whoever
+else names them, a user who reads a log, say, is not root.
 """
 
 import os
@@ -19,31 +20,32 @@ GRACE_S = 10.0  # what beeond itself gives a daemon
 
 
 def processes(session: Session) -> dict[Identity, str]:
-    """All that name one of the session's own paths, with their arguments (NUL between them).
+    """Root's that name one of the session's own paths, with their arguments (NUL between them).
 
     Its daemons, the shells that are just starting one, a ``beeond start`` or ``stop``.
     """
     found = {}
     for one in _all():
+        proc = Path(f"/proc/{one.pid}")
         try:
-            words = Path(f"/proc/{one.pid}/cmdline").read_bytes().decode(errors="replace")
+            words = proc.joinpath("cmdline").read_bytes().decode(errors="replace")
+            named = any(path in words for path in session.paths) and proc.stat().st_uid == 0
         except OSError:
             continue  # it ended
-        if one.pid != os.getpid() and any(path in words for path in session.paths):
+        if named and one.pid != os.getpid():
             found[one] = words
     return found
 
 
-def starts(session: Session) -> list[Identity]:
-    """``beeond start`` of this session, what runs it (sudo), and what it has called."""
-    found = [one for one, words in processes(session).items() if "start" in words.split("\0")]
+def calls(session: Session) -> list[Identity]:
+    """``beeond start`` and ``stop`` of this session, what runs them (sudo), what they have called.
+
+    What they have called is what is in their sessions (setsid(2)); sudo may give them one.
+    """
+    called = processes(session).items()
+    found = [one for one, words in called if {"start", "stop"} & {*words.split("\0")}]
     sessions = {_session(one) for one in found} - {0, os.getsid(0)}
     return [one for one in _all() if one in found or _session(one) in sessions]
-
-
-def in_session(leader: int) -> list[Identity]:
-    """All of a session (setsid(2)) whose leader is a child not waited for yet."""
-    return [one for one in _all() if _session(one) == leader]
 
 
 def end(found: Iterable[Identity], prefix: Sequence[str], grace_s: float = GRACE_S) -> None:

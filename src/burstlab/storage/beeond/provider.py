@@ -27,7 +27,7 @@ class Options:
     conf: str = ""  # directory of the daemons' configuration (beeond -f), on every host
     data: str = ""  # where the servers' data go (default: the node-local scratch)
     mount: str = ""  # mount point (default: one of the cell's own)
-    pdsh: bool = False  # beeond -P: all hosts at once
+    pdsh: bool = True  # beeond -P, all hosts at once, where there is a pdsh
     metadata_servers: int = 1
     storage_servers: int = 0  # 0: all hosts
     more: str = ""  # words for `beeond start`, such as "-C" (8.x) or "-p 2000"
@@ -58,7 +58,7 @@ class BeeondStorage(Storage):
             logs=str(local / "beeond-logs"),
             mount=options.mount or str(context.directory / "mnt"),
             nodes=str(self._directory / "nodes"),
-            pdsh=options.pdsh,
+            pdsh=options.pdsh and find_command("pdsh") is not None,
         )
         self._begun = False
         self._daemons: dict[str, Any] = {}
@@ -77,8 +77,6 @@ class BeeondStorage(Storage):
             return "beeond wants root: -o prefix='sudo -n' where the site allows it"
         if generation() == 7 and not options.conf:
             return "beeond 7 starts no daemon without -f: -o conf=DIRECTORY, such as /etc/beegfs"
-        if options.pdsh and find_command("pdsh") is None:
-            return "-o pdsh=true: there is no pdsh on this host"
         if why := self._session.unfit():
             return why
         found = self.context.nodes.call(
@@ -141,6 +139,7 @@ class BeeondStorage(Storage):
         version = VERSION.read_text().strip() if VERSION.exists() else f"{generation()}.x"
         told = {
             "version": version,
+            "pdsh": self._session.pdsh,
             "storage_servers": services.count("beegfs-storage"),
             "metadata_servers": services.count("beegfs-meta"),
             "stripes": stripes(self.mount, self.mount, "beegfs"),
