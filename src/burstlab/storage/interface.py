@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Nodes
 from burstlab.pfs.site import ParallelFileSystem
+
+if TYPE_CHECKING:
+    from burstlab.dataset.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,21 @@ class Storage(ABC):
 
         Raises StorageError or NodeError.
         """
+
+    def environment(self) -> Mapping[str, str]:
+        """What the workload gets besides, to reach this storage by its own programs."""
+        return {}
+
+    def stage_in(
+        self, manifest: "Manifest", source: Path, target: Path
+    ) -> Mapping[str, object] | None:
+        """Copy the data set's files below ``source`` to the new directory ``target``, verified.
+
+        For a storage with a better way than copies by one host; in a forked child. Returns how it
+        was done, for the record. None: nothing was done, and burstlab copies. Raises StagingError
+        naming the file.
+        """
+        return None
 
     def problems(self) -> list[str]:
         """What is wrong now, by cheap means: asked again and again while the workload runs.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from burstlab.errors import StorageError
+from burstlab.mounts import mount_of
 from burstlab.nodes import Node
 from burstlab.storage.gfarm.network import listens
 from burstlab.storage.gfarm.node import WATCH, instance_on, is_mounted
@@ -55,12 +56,22 @@ def complaints(node: Node, mount: str) -> list[str]:
     """
     directory = node.host.local_dir / "gfarm"
     found = [what for program in _LOST for what in losses(program, directory)]
+    if full := _full(directory / "spool"):
+        found.append(full)
     if not is_mounted(mount):
         found.append(f"{mount} is no longer mounted")
     silent_s = time.time() - (directory / "beat").stat().st_mtime
     if silent_s > ANSWER_S and WATCH in node.lease.children:
         found.append(f"{mount} has not answered for {silent_s:.0f} s")
     return found
+
+
+def _full(spool: Path) -> str:
+    """Whoever writes to a disk without a free block loses it; the log may tell it later."""
+    if os.statvfs(spool).f_bavail:
+        return ""
+    disk = mount_of(spool)
+    return f"no space left on the disk of its spool, {disk.path} ({disk.source}, {disk.type})"
 
 
 def losses(program: str, directory: Path) -> list[str]:

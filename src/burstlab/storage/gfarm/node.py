@@ -66,7 +66,7 @@ def start_filesystem_node(
     _write_configuration(instance)
     instance.key.unlink(missing_ok=True)
     instance.key.touch(0o600)
-    instance.key.write_text(key)
+    _write(instance.key, key)
     _start_gfsd(node, instance)
     Path(mount).mkdir(0o700)
     node.lease.mount(mount)
@@ -125,7 +125,15 @@ def name_of(node: Node, instance: Instance) -> str:
 def _write_configuration(instance: Instance) -> None:
     instance.directory.mkdir(0o700, exist_ok=True)
     for name, text in files(instance).items():
-        (instance.directory / name).write_text(text)
+        _write(instance.directory / name, text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises StorageError naming the path, which the error of a full disk does not."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
 
 
 def _start_gfsd(node: Node, instance: Instance) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 from burstlab import process
 from burstlab.doctor.capabilities import fuse
@@ -25,6 +26,7 @@ PACKAGES = {  # program -> Debian package (envs/gfarm)
     "gfsched": "gfarm-client",
     "gfwhere": "gfarm-client",
     "gfls": "gfarm-client",
+    "gfpcopy": "gfarm-client",
     "fusermount": "fuse3",
 }
 START_S = 30.0  # for each thing that is waited for
@@ -57,8 +59,15 @@ def spawn(node: Node, instance: Instance, program: str, arguments: Sequence[str 
         environment[_OWN_GFSD] = node.lease.id
         command = ["/bin/sh", "-c", _LEAD, *command]
     with instance.log(program).open("wb") as log:
-        os.posix_fallocate(log.fileno(), 0, LOG_BYTES)
+        _reserve(log)
         node.lease.spawn(command, program, log, environment, instance.directory)
+
+
+def _reserve(log: IO[bytes]) -> None:
+    try:
+        os.posix_fallocate(log.fileno(), 0, LOG_BYTES)
+    except OSError as error:
+        raise StorageError(f"{log.name}: {error.strerror}") from error
 
 
 def wait_until(

@@ -2,18 +2,37 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from burstlab.errors import ConfigurationError, NodeError, StagingError
 from burstlab.nodes import VirtualNodes
 from burstlab.storage.gfarm.configuration import LOCAL, mount_options
 from burstlab.storage.gfarm.integrity import File, Replica, differences
 from burstlab.storage.interface import Storage
+
+if TYPE_CHECKING:
+    from burstlab.dataset.manifest import Manifest
 
 _HERE = "burstlab.storage.gfarm"
 MONTH_S = 30 * 24 * 3600  # lifetime of the key of a cell without a time limit
 HOUR_S = 3600  # longer than what comes before and after the time that is limited
 SETTLE_S = 5.0  # a file's metadata may come a little after its close
 NAMED = 5  # files told one by one
+STAGE_IN = ("mounts", "gfpcopy")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How this Gfarm is used."""
+
+    stage_in: str = "mounts"  # or gfpcopy (docs/storages.md has what was measured)
+
+    def __post_init__(self) -> None:
+        if self.stage_in not in STAGE_IN:
+            allowed = " or ".join(STAGE_IN)
+            raise ConfigurationError(f"gfarm: stage_in={self.stage_in}: {allowed} is wanted")
 
 
 class GfarmStorage(Storage):
@@ -22,6 +41,7 @@ class GfarmStorage(Storage):
     name = "gfarm"
     shared = True
     local = True
+    Options = Options
 
     def unavailable(self) -> str | None:
         """See Storage."""
@@ -62,6 +82,37 @@ class GfarmStorage(Storage):
         )
         names = [host.name for host in self.context.hosts]
         nodes.call(f"{_HERE}.node:meet", mount=str(self.mount), hosts=names)
+
+    def environment(self) -> Mapping[str, str]:
+        """See Storage; the path is the same on every host."""
+        directory = self.context.hosts[0].local_dir / "gfarm"
+        return {"GFARM_CONFIG_FILE": str(directory / "gfarm2.conf")}
+
+    def stage_in(
+        self, manifest: "Manifest", source: Path, target: Path
+    ) -> Mapping[str, object] | None:
+        """See Storage."""
+        from burstlab.storage.gfarm.staging import why_not_gfpcopy
+
+        names = [host.name for host in self.context.hosts]
+        if self.options.stage_in == "gfpcopy":
+            if why := why_not_gfpcopy(manifest, source):
+                raise StagingError(f"stage_in=gfpcopy: {why}; take stage_in=mounts")
+        elif len(names) == 1:
+            return None
+        call = self.context.nodes.call
+        parts = {"manifest": str(manifest.path), "target": str(target), "hosts": names}
+        try:
+            if self.options.stage_in == "mounts":
+                call(f"{_HERE}.staging:copy_part", source=str(source), **parts)
+            else:
+                place = f"/{target.relative_to(self.mount)}"
+                where = {"source": str(source), "target": place, "hosts": len(names)}
+                call(f"{_HERE}.staging:run_gfpcopy", head=names[0], **self._served, **where)
+                call(f"{_HERE}.staging:compare_part", **parts)
+        except NodeError as error:
+            raise StagingError(str(error)) from error
+        return {"method": self.options.stage_in, "hosts": len(names)}
 
     def problems(self) -> list[str]:
         """See Storage; the deaths of daemons are told by the lease's holders."""
