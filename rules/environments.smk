@@ -15,5 +15,7 @@ for environment in campaign.environments:
             f"../envs/{environment}/conda.yaml"
         envmodules:
             *campaign.modules(environment),
+        params:
+            environment=environment,
         shell:
-            f"burstlab doctor --environment {environment} --output {{output}} > {{log}} 2>&1"
+            "burstlab doctor --environment {params.environment} --output {output} > {log} 2>&1"
