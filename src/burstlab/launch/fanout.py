@@ -15,6 +15,6 @@ def fan_out(hosts: Sequence[str], program: str, words: Sequence[str]) -> list[st
     """
     gone = f"""'{{"host": "%h", "gone": "{program} ended with status '$?'"}}'"""
     own = shlex.join([program, *words]).replace("%", "%%").replace(f"%{HOST}", "%{h}")
-    local = f"{own} || echo {gone}"
+    local = f"{own} || {{ echo {gone}; exit 1; }}"
     clush = [sys.executable, "-m", "ClusterShell.CLI.Clush", "-R", "exec"]
     return [*clush, "-N", "-q", "-S", "-f", str(len(hosts)), "-w", ",".join(hosts), local]
