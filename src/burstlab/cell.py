@@ -9,6 +9,7 @@ import errno
 import os
 import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from burstlab.provenance import CpuUse, provenance
 from burstlab.record import Record
 from burstlab.request import Request
 from burstlab.scheduler import accounting
+from burstlab.scheduler.ending import ending
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
@@ -69,13 +71,15 @@ class Cell:
         stop = StopSignals(self.request.time_limit_s)
         with stop.active():
             try:
-                self._work()
+                try:
+                    self._work()
+                finally:
+                    stop.hold()  # from here on, what is told and cleaned is told and cleaned
             except Skipped as skip:
                 status, reason = "skipped", str(skip)
             except (Exception, Stopped) as error:
                 status, phase = "failed", self.timeline.phase
                 reason, exit_status = self._verdict(error)
-            stop.hold()
             self._teardown()
             self._judge_conditions(cpu)
             done = Record(
@@ -346,8 +350,14 @@ class Cell:
             )
 
     def _verdict(self, error: BaseException) -> tuple[str, int]:
-        """Reason and exit status; a dead daemon is the reason behind whatever else went wrong."""
-        if isinstance(error, Stopped):  # by a scheduler that has lost a host, perhaps
+        """Reason and exit status; a scheduler that ends the job, or a dead daemon, is the reason
+        behind whatever else went wrong."""
+        if end := ending():
+            if end.lost:
+                lost = [f"{host}: lost (Slurm says {state})" for host, state in end.lost.items()]
+                return "; ".join(lost), NodeError.exit_status
+            return f"stopped by the scheduler: {end.cause}", 128 + signal.SIGTERM
+        if isinstance(error, Stopped):  # by another scheduler that has lost a host, perhaps
             lost = self.nodes.deaths(patience_s=2.0) if hasattr(self, "nodes") else []
             return "; ".join([str(error), *lost]), error.status
         deaths = self.supervisor.deaths() if hasattr(self, "supervisor") else []
