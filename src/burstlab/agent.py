@@ -12,6 +12,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,14 @@ from burstlab import lease
 from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Node, resolve
+from burstlab.scheduler.ending import ending
+from burstlab.supervision import ended_how
 
 _PROTOCOL = threading.Lock()
+# A cell asks every 2 s. When it is silent for so long, the scheduler is asked whether there still
+# is a job: slurmstepd outlives its slurmd and its srun, and keeps the stdin of its tasks open.
+SILENCE_S = 30.0
+GRACE_S = 1.0  # who ends a job waits some seconds (KillWait), then kills
 
 
 class Agent:
@@ -39,7 +46,10 @@ class Agent:
             ) from error
         self._node = Node(Host(host, directory), self._lease)
         self._calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
+        self._job: dict[str, str] = hello["job"]
+        self._heard = time.monotonic()
+        for work in (self._work, self._watch):
+            threading.Thread(target=work, daemon=True).start()
 
     def serve(self) -> None:
         """Until stdin ends or says close; calls run one after the other in a thread of theirs.
@@ -48,6 +58,7 @@ class Agent:
         """
         _answer(self._host, ready=True, problems=self._reaped)
         for line in sys.stdin:
+            self._heard = time.monotonic()
             message = json.loads(line)
             if message.get("close"):
                 break
@@ -59,16 +70,29 @@ class Agent:
         _answer(self._host, closed=True, problems=problems)
 
     def clean(self) -> list[str]:
-        """End and remove everything of the cell on this host."""
-        self._lease.end_workload(grace_s=2.0)
-        problems = self._lease.clean()
+        """End and remove everything of the cell on this host; nobody wants its files any more."""
+        self._lease.end_workload(GRACE_S)
+        problems = self._lease.clean(GRACE_S)
         if not problems:
             self._lease.release()
         return problems
 
     def _deaths(self) -> list[str]:
         ended = [(n, c.poll()) for n, c in self._lease.children.items()]
-        return [f"{name} died (status {status})" for name, status in ended if status is not None]
+        return [
+            f"{name} died ({ended_how(status, of_shell=True)})"
+            for name, status in ended
+            if status is not None
+        ]
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(max(1.0, self._heard + SILENCE_S - time.monotonic()))
+            if time.monotonic() < self._heard + SILENCE_S:
+                continue
+            self._heard = time.monotonic()
+            if ending(self._job):
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def _work(self) -> None:
         while True:
@@ -100,6 +124,7 @@ def main(arguments: list[str]) -> int:
     try:
         agent.serve()
     except SystemExit:
+        _answer(host, ending=True)
         agent.clean()
         raise
     return 0

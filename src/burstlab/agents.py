@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from burstlab.errors import NodeError
-from burstlab.launch import HOST, launcher
-from burstlab.lease import Lease
+from burstlab.launch import HOST, chatter, launcher
+from burstlab.lease import MARKER, Lease
 from burstlab.nodes import Host
+from burstlab.scheduler.ending import job_of
+from burstlab.supervision import ended_how
 
 START_S = 60.0  # a login on every host, first Python start from a shared file system included
 CALL_S = 600.0
@@ -30,7 +33,7 @@ _TELL_ITS_END = """\
 trap : TERM HUP INT
 "$0" "$@" && exit 0
 status=$? host=${3:-${SLURMD_NODENAME:-$(uname -n)}}
-echo '{"host": "'"$host"'", "gone": "its agent ended with status '$status'"}'
+echo '{"host": "'"$host"'", "gone": "its agent", "status": '$status'}'
 exit 1"""
 
 Answers = dict[str, dict[str, Any]]
@@ -61,7 +64,15 @@ class AgentNodes:
         self._pending = b""
         self._noise: list[str] = []
         self._log = (cell_dir / "agents.log").open("wb")
-        argv = launcher(launch)(names, _agent_command(launch), launch_options)
+        self._chatter = chatter(launch)
+        # An agent is not of the cell but of a lease of its own: the cell, which ends what carries
+        # its mark, is cleaned by it on this very host.
+        argv = [
+            "env",
+            "-u",
+            MARKER,
+            *launcher(launch)(names, _agent_command(launch), launch_options),
+        ]
         self._process = lease.spawn(argv, "agents", subprocess.PIPE, stdin=subprocess.PIPE,
                                     errors=self._log)  # fmt: skip
         hello = {
@@ -69,16 +80,17 @@ class AgentNodes:
             "hosts": list(names),
             "directory": str(directory),
             "cell_dir": str(cell_dir),
+            "job": job_of(os.environ),
         }
         self._send({"hello": hello})
-        answers = self._collect(lambda answer: "ready" in answer, START_S, "did not answer")
+        answers = self._collect(lambda answer: "ready" in answer, START_S, "did not answer in time")
         self.problems = [f"{h}: {p}" for h, a in answers.items() for p in a.get("problems", [])]
 
     def call(self, action: str, **arguments: Any) -> dict[str, Any]:
         """See Nodes."""
         self._number += 1
         self._send({"call": action, "arguments": arguments, "number": self._own_number()})
-        return self._results(CALL_S, f"did not finish {action}", vigilant=True)
+        return self._results(CALL_S, f"did not finish {action} in time", vigilant=True)
 
     def deaths(self, patience_s: float = SILENT_S) -> list[str]:
         """See Nodes."""
@@ -98,12 +110,15 @@ class AgentNodes:
         problems = []
         try:
             self._send({"close": True})
-            answers = self._collect(lambda answer: "closed" in answer, CLOSE_S, "did not close")
+            answers = self._collect(
+                lambda answer: "closed" in answer, CLOSE_S, "did not close in time"
+            )
             problems = [f"{h}: {p}" for h, a in answers.items() for p in a["problems"]]
         except NodeError as error:
             problems = [str(error)]
         if self._process.stdin:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):  # what was still to be sent has nobody to read it
+                self._process.stdin.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -128,7 +143,7 @@ class AgentNodes:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError) as error:
-            raise NodeError(self.hosts[0].name, f"lost: {self._last_words()}") from error
+            raise NodeError(self.hosts[0].name, self._with_words("lost")) from error
 
     def _collect(
         self,
@@ -149,7 +164,7 @@ class AgentNodes:
             now = time.monotonic()
             if now > began + limit_s:
                 for host in missing:
-                    self._lose(host, f"{failure} in time: {self._last_words()}")
+                    self._lose(host, self._with_words(failure))
                 raise NodeError(missing[0], self._lost[missing[0]])
             if vigilant and now > asked + ASK_S:
                 self._send({"health": True, "number": "alive"})
@@ -160,8 +175,10 @@ class AgentNodes:
             for answer in self._read(min(ASK_S, began + limit_s - now), missing[0], failure):
                 host = answer["host"] = self._as_allocated(answer["host"])
                 self._heard[host] = time.monotonic()
-                if "gone" in answer:
-                    self._lose(host, f"{answer['gone']}: {self._last_words()}")
+                if "ending" in answer:
+                    self._lose(host, "its agent was told to end (SIGTERM)")
+                elif "gone" in answer:
+                    self._lose(host, self._end_of(answer))
                 elif "error" in answer and answer.get("number", "") in ("", self._own_number()):
                     raise NodeError(host, answer["error"])
                 elif wanted(answer):
@@ -179,6 +196,13 @@ class AgentNodes:
         same = [known for known in names if known.split(".")[0] == name.split(".")[0]]
         return name if name in names or not same else same[0]
 
+    def _end_of(self, answer: dict[str, Any]) -> str:
+        """An agent that was killed says nothing more; any other end has a cause in the log."""
+        how = ended_how(answer["status"], of_shell=True)
+        if how.startswith("killed"):
+            return f"{answer['gone']} died ({how})"
+        return self._with_words(f"{answer['gone']} ended with {how}")
+
     def _lose(self, host: str, why: str) -> None:
         self._lost.setdefault(host, why)
 
@@ -189,7 +213,7 @@ class AgentNodes:
             return []
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
-            raise NodeError(missing, f"{failure}: {self._last_words()}")
+            raise NodeError(missing, self._with_words(failure))
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         return [answer for line in lines if (answer := self._parse(line)) is not None]
 
@@ -204,10 +228,13 @@ class AgentNodes:
         self._noise.append(line.decode(errors="replace"))
         return None
 
-    def _last_words(self) -> str:
+    def _with_words(self, what: str) -> str:
+        """With the last line of the agents, or else of their login, but for the launcher's
+        chatter."""
         self._log.flush()
-        said = Path(self._log.name).read_text(errors="replace").splitlines() or self._noise
-        return said[-1] if said else "it said nothing"
+        said = Path(self._log.name).read_text(errors="replace").splitlines()
+        told = [line for line in said if not self._chatter.search(line)] or self._noise
+        return f"{what}: {told[-1]}" if told else what
 
 
 def _agent_command(launch: str) -> list[str]:

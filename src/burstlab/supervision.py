@@ -21,8 +21,10 @@ INTERVAL_S = 2.0  # between two questions to the storage
 _RESULT = b"="  # a reply that begins so is a result, by marshal: no import, plain values
 
 
-def ended_how(status: int) -> str:
-    """What a subprocess return code says, in words."""
+def ended_how(status: int, of_shell: bool = False) -> str:
+    """What a subprocess return code says, in words; that ``of_shell`` is 128 + n for signal n."""
+    if of_shell and status - 128 in signal.valid_signals():
+        status = 128 - status
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 

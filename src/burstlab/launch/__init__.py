@@ -3,10 +3,11 @@
 A launcher is one function ``command(hosts, argv, options) -> argv``: the local program that
 does it. What the hosts answer comes back as whole lines, in any order, so whoever talks to them
 lets each line name its host (burstlab.agents does). Adding a launcher: a module here and a line
-below.
+below; it may have a pattern CHATTER, for lines that it prints whatever the cause.
 """
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
 
 Launcher = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[str]]
@@ -23,3 +24,9 @@ def launcher(name: str) -> Launcher:
     """The launcher of that name."""
     found: Launcher = importlib.import_module(LAUNCHERS[name]).command
     return found
+
+
+def chatter(name: str) -> re.Pattern[str]:
+    """Matches what that launcher says and what explains nothing."""
+    module = importlib.import_module(LAUNCHERS[name])
+    return re.compile(getattr(module, "CHATTER", "(?!)"))

@@ -13,7 +13,7 @@ def fan_out(hosts: Sequence[str], program: str, words: Sequence[str]) -> list[st
     A host whose command ends in failure is told at once, in the agent's stead, for clush itself
     waits for the others.
     """
-    gone = f"""'{{"host": "%h", "gone": "{program} ended with status '$?'"}}'"""
+    gone = f"""'{{"host": "%h", "gone": "{program}", "status": '$?'}}'"""
     own = shlex.join([program, *words]).replace("%", "%%").replace(f"%{HOST}", "%{h}")
     local = f"{own} || {{ echo {gone}; exit 1; }}"
     clush = [sys.executable, "-m", "ClusterShell.CLI.Clush", "-R", "exec"]

@@ -2,6 +2,14 @@
 
 from collections.abc import Sequence
 
+# Why Slurm ended a step is asked of Slurm (burstlab.scheduler.ending).
+CHATTER = (
+    r"^srun: (cluster configuration lacks support for cpu binding"
+    r"|error: \S+: tasks? [\d,-]+: (Exited with exit code|Killed|Terminated)"
+    r"|error: Node failure on|launch/slurm: |Job step aborted|Force Terminated|Terminating)"
+    r"|^slurmstepd-\S+: error: \*\*\* (STEP|JOB) "
+)
+
 
 def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
     """srun with one task a host; it shares the job's resources with the workload's own steps.
