@@ -3,7 +3,7 @@
 
 rule montage:
     input:
-        ancient(campaign.prepared("montage")),
+        campaign.prepared("montage"),
     output:
         record=campaign.record("montage"),
     log:

@@ -3,7 +3,7 @@
 
 rule probe:
     input:
-        ancient(campaign.prepared("probe")),
+        campaign.prepared("probe"),
     output:
         record=campaign.record("probe"),
     log:

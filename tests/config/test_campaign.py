@@ -1,6 +1,8 @@
 """What the rules ask of a campaign, without Snakemake."""
 
 import inspect
+import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,9 @@ import pytest
 from analysis.registry import figures
 from burstlab.config.campaign import Campaign
 from burstlab.config.catalog import survey
+from burstlab.dataset import make
+from burstlab.dataset.model import DATASETS, SyntheticTiles, load_datasets
+from burstlab.dataset.synthetic import make_tiles
 from burstlab.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,18 +127,46 @@ def test_what_makes_a_record_outdated(
     assert (conditions(root, name) != before) == outdated
 
 
-def test_moving_given_tiles_makes_no_record_outdated(
+def test_other_tiles_make_a_record_outdated_and_moved_ones_do_not(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "sawada/demo/montage/gfarm-eager/n2/default/r1"
+    tile = SyntheticTiles(columns=1, rows=1, tile_width=64, tile_height=64, stars_per_tile=5)
     synthetic = conditions(root, name)
-    found = []
-    for place in ("here", "there"):
-        (root / place).mkdir()
-        (root / place / "a.fits").write_bytes(b"")
+    for place, tiles in (
+        ("here", tile),
+        ("moved", tile),
+        ("brighter", tile.model_copy(update={"seed": 1})),  # the same name and size
+    ):
+        make_tiles(root / place, tiles)
+    dataset, path = load_datasets(root / DATASETS)["2mass-demo"], make.manifest_path("2mass-demo")
+    found = {}
+    for place in ("here", "moved", "brighter"):
         monkeypatch.setenv("BURSTLAB_2MASS", str(root / place))
-        found.append(conditions(root, name))
-    assert found[0] == found[1] != synthetic
+        assert make.is_replaced("2mass-demo", dataset) == (place == "brighter")
+        make.make("2mass-demo", dataset, path)
+        assert not make.is_replaced("2mass-demo", dataset)
+        found[place] = conditions(root, name)
+    assert found["here"] == found["moved"] != found["brighter"]
+    assert synthetic not in found.values()
+    monkeypatch.delenv("BURSTLAB_2MASS")
+    assert make.is_replaced("2mass-demo", dataset)
+
+
+def test_a_deleted_manifest_makes_no_record_outdated(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "sawada/demo/montage/gfarm-eager/n2/default/r1"
+    make_tiles(root / "tiles", SyntheticTiles(columns=1, rows=1, tile_width=64, tile_height=64))
+    monkeypatch.setenv("BURSTLAB_2MASS", str(root / "tiles"))
+    path = make.manifest_path("2mass-demo")
+    made = make.make("2mass-demo", load_datasets(root / DATASETS)["2mass-demo"], path)
+    before = conditions(root, name)
+    record = root / "results" / name / "record.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"dataset": made.describe()}))
+    path.unlink()
+    assert conditions(root, name) == before
 
 
 def test_no_job_starts_on_a_login_node() -> None:
@@ -150,8 +183,10 @@ def test_a_scale_that_the_experiment_lacks(root: Path) -> None:
     path.write_text(text[: text.index("  # The paper")])
     with pytest.raises(ConfigurationError) as caught:
         Campaign(root, {"site": "abci"}).targets("small")
-    assert str(caught.value) == (
-        "config/experiments/small.yaml has no scale 'paper' (allowed: demo): give --config scale="
+    assert re.fullmatch(
+        r"config/experiments/small.yaml has no scale 'paper' \(allowed: demo.*\): "
+        "give --config scale=",
+        str(caught.value),
     )
 
 

@@ -18,7 +18,7 @@ test "$NOOP_END" = good || test -e repaired
     "rules/noop.smk": """\
 rule noop:
     input:
-        ancient(campaign.prepared("noop")),
+        campaign.prepared("noop"),
     output:
         record=campaign.record("noop"),
     log:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.workflow.checkout import Checkout, Run
+from tests.workflow.conftest import TARGET
 
 pytestmark = pytest.mark.slow
 CELL = "results/nothing/demo/noop/nodelocal-eager/n2/end=good/r2"
@@ -92,6 +93,25 @@ def test_another_condition_runs_the_cells_again(
     checkout: Checkout, planned: Callable[..., Run]
 ) -> None:
     checkout.change("config/experiments/nothing.yaml", "cache: as-is", "cache: warm")
+    assert planned().jobs["noop"] == 8
+
+
+def test_other_given_files_run_the_cells_again_and_moved_ones_do_not(
+    checkout: Checkout, planned: Callable[..., Run]
+) -> None:
+    tiles = checkout.root / "results/datasets/small/synthetic"
+    shutil.copytree(tiles, checkout.root / "tiles")
+    definition = "source: synthetic\n  synthetic: {columns: 2, rows: 1, tile_width: 64"
+    given = "source: given\n  directory: tiles\n  synthetic: {columns: 2, rows: 1, tile_width: 64"
+    checkout.change("config/datasets.yaml", definition, given)
+    first = checkout.shell(TARGET)
+    assert first.jobs == {"dataset": 1, "noop": 8, **FIGURES, "total": 12}
+    assert planned().nothing_to_do
+    shutil.copytree(checkout.root / "tiles", checkout.root / "moved")
+    checkout.change("config/datasets.yaml", "directory: tiles", "directory: moved")
+    assert planned().jobs == {"dataset": 1, "total": 1}
+    for tile in (checkout.root / "moved").glob("*.fits"):
+        tile.write_bytes(tile.read_bytes()[:-1] + b"x")
     assert planned().jobs["noop"] == 8
 
 

@@ -1,6 +1,7 @@
 """All experiments of a checkout on one site: what the Snakemake rules ask for, answered."""
 
 import inspect
+import json
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,7 +71,8 @@ class Campaign:
             if path.with_name("conda.yaml").exists()
         ]
         self._manifests = {name: str(make.manifest_path(name)) for name in self._datasets}
-        self._contents: dict[str, str] = {}
+        self._contents: dict[tuple[str, int], str | None] = {}
+        self._replaced: dict[str, bool] = {}
         self._existing: dict[str, bool] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
         self.run = _answering(self._run)
@@ -135,9 +137,12 @@ class Campaign:
         """Function of the wildcards: what must be made before a cell of ``workload`` starts.
 
         These are the list of its environment's programs, once and for all, and the manifest of its
-        data set. To Snakemake, a cell is outdated when one of them is missing and gets made for
-        another cell, though both are `ancient`: so a cell that has its record does not ask for it.
+        data set. Both are `ancient`: made again, they are no reason to run a cell again, unless the
+        data set is going to hold other files. To Snakemake, a cell is outdated, too, when one of
+        them is missing and gets made for another cell: so one that has its record does not ask.
         """
+        from snakemake.io import ancient
+
         environment = f"results/environments/{workload}.json"
         checked = workload not in self.environments or Path(environment).exists()
 
@@ -147,10 +152,12 @@ class Campaign:
             if dataset is not None:
                 self._wanted.add(dataset)
                 wanted.append(self._manifests[dataset])
+                if self._is_replaced(dataset):
+                    return wanted
             missing = [path for path in wanted if not self._exists(path)]
             if missing and Path(f"results/{wildcards.cell}/record.json").exists():
-                return [path for path in wanted if path not in missing]
-            return wanted
+                wanted = [path for path in wanted if path not in missing]
+            return [ancient(path) for path in wanted]
 
         return _answering(paths)
 
@@ -172,15 +179,27 @@ class Campaign:
         cell = self._cell(wildcards)
         told = [f"site={self.site_name}", cell.conditions(), self.site.conditions(cell.storage)]
         if cell.block.dataset is not None:
-            told.append(self._content(cell.block.dataset))
+            content = in_one_line(self._content, cell.block.dataset)
+            told.append(content or _recorded_content(wildcards.cell))
         return " ".join(told)
 
-    def _content(self, dataset: str) -> str:
-        """What a data set holds, as far as its declaration tells: not where given files lie."""
-        if dataset not in self._contents:
-            told = make.conditions(self._datasets[dataset])
-            self._contents[dataset] = "given" if told.startswith("given ") else told
-        return self._contents[dataset]
+    def _content(self, dataset: str) -> str | None:
+        """What a data set holds; looked at again when its manifest was made meanwhile."""
+        try:
+            made_ns = Path(self._manifests[dataset]).stat().st_mtime_ns
+        except FileNotFoundError:
+            made_ns = 0
+        key = (dataset, made_ns)
+        if key not in self._contents:
+            self._contents[key] = make.content(dataset, self._datasets[dataset])
+        return self._contents[key]
+
+    def _is_replaced(self, dataset: str) -> bool:
+        """Looked at once, before anything is made."""
+        if dataset not in self._replaced:
+            definition = self._datasets[dataset]
+            self._replaced[dataset] = in_one_line(make.is_replaced, dataset, definition)
+        return self._replaced[dataset]
 
     def _definition(self, wildcards: DatasetWildcards) -> str:
         """What a data set is made from; when it changes, the data set is made again."""
@@ -246,6 +265,15 @@ def in_one_line(function: Callable[..., Answer], *arguments: Any, **named: Any) 
         return function(*arguments, **named)
     except BurstlabError as error:
         sys.exit(f"burstlab: {error}")
+
+
+def _recorded_content(cell: str) -> str:
+    """What a cell was measured with, where the manifest was deleted to free space."""
+    try:
+        record = json.loads(Path(f"results/{cell}/record.json").read_bytes())
+        return f"given {record['dataset']['manifest_sha256']}"
+    except (OSError, ValueError, KeyError):
+        return "given, not looked at yet"
 
 
 def _answering(method: Callable[..., Any]) -> partial[Any]:

@@ -1,10 +1,11 @@
 """From a declared data set to its manifest."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from burstlab.dataset import Report, imagenet, silent, twomass
-from burstlab.dataset.manifest import Manifest, absolute
+from burstlab.dataset.manifest import Manifest, absolute, read_manifest, spot_check
 from burstlab.dataset.model import Dataset
 from burstlab.dataset.writing import scan, write_manifest
 from burstlab.errors import ConfigurationError
@@ -37,6 +38,7 @@ def make(name: str, dataset: Dataset, path: Path, report: Report = silent) -> Ma
             details=provided.details,
             root=provided.root,
             patterns=provided.patterns,
+            definition=conditions(dataset),
         )
     except OSError as error:
         place = error.filename or path.parent
@@ -48,6 +50,35 @@ def conditions(dataset: Dataset) -> str:
     source, directory = origin(dataset)
     place = f" {directory}" if directory else ""
     return f"{source}{place} {KINDS[dataset.kind].arguments(dataset, source)!r}"
+
+
+def content(name: str, dataset: Dataset) -> str | None:
+    """What a data set holds, in one line: when it changes, what was measured with it is outdated.
+
+    What files were given is known by their manifest, wherever they lie; None where there is none.
+    """
+    if origin(dataset)[0] != "given":
+        return conditions(dataset)
+    if not manifest_path(name).exists():
+        return None
+    return f"given {read_manifest(manifest_path(name)).sha256}"
+
+
+def is_replaced(name: str, dataset: Dataset) -> bool:
+    """Whether there is a manifest, and it will be made again and name other files.
+
+    Given files that only moved are compared with it, up to a thousand.
+    """
+    path = manifest_path(name)
+    if not path.exists():
+        return False
+    manifest = read_manifest(path)
+    if manifest.definition in ("", conditions(dataset)):
+        return False
+    source, directory = origin(dataset)
+    if source != "given" or not manifest.definition.startswith("given "):
+        return True
+    return bool(spot_check(replace(manifest, root=Path(directory))))
 
 
 def origin(dataset: Dataset) -> tuple[str, str]:

@@ -59,6 +59,7 @@ class Manifest:
     file_count: int
     size_bytes: int
     sha256: str  # digest of the whole
+    definition: str = ""  # what it was made from: burstlab.dataset.make.conditions
 
     @cached_property
     def files(self) -> tuple[Entry, ...]:
@@ -123,6 +124,7 @@ def read_manifest(path: Path) -> Manifest:
             file_count=header["files"],
             size_bytes=header["bytes"],
             sha256=header["sha256"],
+            definition=header.get("definition", ""),
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _unreadable(path, error) from error

@@ -28,6 +28,7 @@ def write_manifest(
     details: Mapping[str, Any],
     root: Path,
     patterns: Sequence[str],
+    definition: str = "",
 ) -> Manifest:
     """Write a manifest, complete or not at all, and read it back.
 
@@ -45,6 +46,7 @@ def write_manifest(
         "files": len(entries),
         "bytes": sum(entry.size for entry in entries),
         "sha256": _digest(entries),
+        "definition": definition,
         "entries": [],
     }
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
