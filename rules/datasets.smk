@@ -9,6 +9,8 @@ rule dataset:
     localrule: True
     conda:
         "../envs/montage/conda.yaml"
+    envmodules:
+        *campaign.modules("montage"),
     params:
         definition=campaign.definition,
     shell:

@@ -127,6 +127,19 @@ def test_the_job_leaves_word_whatever_ends_its_shell(checkout: Checkout) -> None
     assert word.read_text().splitlines()[0] == "exit 5"
 
 
+def test_the_job_knows_the_modules_of_who_submitted_it(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schedulers other than Slurm may pass nothing of the submitter's environment."""
+    (checkout.root / "init").write_text(f"module() {{ echo $2 > {checkout.root}/loaded; }}\n")
+    monkeypatch.setenv("BASH_ENV", str(checkout.root / "init"))
+    checkout.script("x", "bash -c 'module load montage/6.0'")
+    checkout.submit()
+    monkeypatch.delenv("BASH_ENV")
+    checkout.run_job()
+    assert (checkout.root / "loaded").read_text() == "montage/6.0\n"
+
+
 def test_a_refused_submission_is_told_and_forgotten(checkout: Checkout) -> None:
     checkout.command("sbatch", "echo 'sbatch: error: Invalid qos' >&2; exit 1")
     done = checkout.burstlab("submit", "--site", "x", "job")

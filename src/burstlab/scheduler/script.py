@@ -14,7 +14,11 @@ from pathlib import Path
 from burstlab.scheduler.jobs import JOBS, Job
 
 # What the commands of a job need that is not given by the scheduler: `qsub -V` may pass nothing.
-_KEPT = re.compile(r"PATH|PYTHONPATH|LD_LIBRARY_PATH|VIRTUAL_ENV|BURSTLAB_\w+|XDG_CACHE_HOME")
+# BASH_ENV and its like: what makes `module` known to every shell (--sdm env-modules).
+_KEPT = re.compile(
+    r"PATH|PYTHONPATH|LD_LIBRARY_PATH|VIRTUAL_ENV|BURSTLAB_\w+|XDG_CACHE_HOME"
+    r"|BASH_ENV|MODULEPATH|MODULESHOME|LMOD_\w+"
+)
 
 _WRAPPER = """\
 #!/bin/bash
