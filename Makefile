@@ -12,16 +12,18 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 # the demo those of its workloads and storages.
 PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
 demo: PARTS ?= gfarm montage pfs rust
+lab-demo: PARTS ?= gfarm lab montage pfs rust ssh
 
 # Cargo of the checks: a toolchain of rustup's may not be on PATH; burstio's crates from their lock.
 CARGO = PATH="$$PATH:$$HOME/.cargo/bin" CARGO_TARGET_DIR="$(CURDIR)/.tools/cargo" cargo
 CRATE = --locked --quiet --manifest-path crates/burstio/Cargo.toml
 
-.PHONY: help setup demo test test-quick test-rust fault-table lint lint-rust clean lock
+.PHONY: help setup demo lab-demo test test-quick test-rust fault-table lint lint-rust clean lock
 .NOTPARALLEL:
 
 help:
 	@echo "make demo        set up, run the demo campaign on this machine, draw its report"
+	@echo "make lab-demo    the same on the nodes of a Slurm cluster on this machine (root), in three ways"
 	@echo "make test        set up, check style and types, run all tests"
 	@echo "make test-quick  set up, run the tests of the everyday loop (under two minutes)"
 	@echo "make fault-table strike cells on a lab's nodes in every way (root), write docs/reliability.md"
@@ -38,6 +40,9 @@ setup:
 demo: setup
 	@$(IN_ENVIRONMENT) snakemake --profile profiles/local demo report
 	@echo "report: $(CURDIR)/results/report.html"
+
+lab-demo: setup
+	@$(IN_ENVIRONMENT) python -m lab.demo
 
 test: lint test-rust
 	@$(IN_ENVIRONMENT) python -m pytest -p no:cacheprovider
