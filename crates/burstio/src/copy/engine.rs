@@ -192,6 +192,10 @@ impl Job {
         }
         let mut state = self.lock();
         state.ended = true;
+        if state.workers == 0 {
+            // The last thread may not have let go of the descriptor yet.
+            let _ = rustix::fs::flock(&self.root, FlockOperation::Unlock);
+        }
         drop(state);
         self.changed.notify_all();
     }

@@ -1,0 +1,305 @@
+//! The staging engine on real directories: every file whole under its name, or an error that names
+//! the first one that is not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use burstio::checksum::Hasher;
+use burstio::copy::{Copy, CopyError, Entry, Fault, MOST};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(60);
+
+struct Data {
+    _directory: TempDir,
+    source: PathBuf,
+    target: PathBuf,
+    contents: BTreeMap<String, Vec<u8>>,
+}
+
+impl Data {
+    fn new(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, target) = (
+            directory.path().join("source"),
+            directory.path().join("target"),
+        );
+        let contents: BTreeMap<_, _> = files.into_iter().collect();
+        for (path, content) in &contents {
+            let path = source.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        fs::create_dir_all(&source).unwrap();
+        Data {
+            _directory: directory,
+            source,
+            target,
+            contents,
+        }
+    }
+
+    fn sized(sizes: &[usize]) -> Self {
+        let file = |(number, &size): (usize, &usize)| {
+            let content = (0..size)
+                .map(|at| (at.wrapping_mul(31) + number) as u8)
+                .collect();
+            (format!("d{}/f{number}", number % 3), content)
+        };
+        Data::new(sizes.iter().enumerate().map(file))
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |(path, content): (&String, &Vec<u8>)| {
+            let mut hasher = Hasher::default();
+            hasher.update(content);
+            Entry::new(path, content.len() as u64, Some(hasher.finish()))
+        };
+        self.contents.iter().map(entry).collect()
+    }
+
+    fn start(&self) -> Copy {
+        Copy::start(&self.source, &self.target, self.entries(), MOST).unwrap()
+    }
+
+    /// (copied, present)
+    fn stage(&self) -> Result<(u64, u64), CopyError> {
+        let copy = Copy::start(&self.source, &self.target, self.entries(), MOST)?;
+        assert!(copy.wait(LONG)?, "still running");
+        let done = copy.progress();
+        assert_eq!(
+            done.bytes,
+            self.contents.values().map(|c| c.len() as u64).sum::<u64>()
+        );
+        Ok((done.files - done.present, done.present))
+    }
+
+    fn fails_with(&self, path: &str, fault: Fault) {
+        let error = self.stage().unwrap_err();
+        assert_eq!(
+            (error.path.as_str(), &error.fault),
+            (path, &fault),
+            "{error}"
+        );
+        assert!(
+            !self.target.join(path).exists(),
+            "a file that is not whole has its name"
+        );
+        assert_eq!(partials(&self.target), 0);
+    }
+
+    fn assert_staged(&self) {
+        for (path, content) in &self.contents {
+            assert!(
+                fs::read(self.target.join(path)).unwrap() == *content,
+                "{path}"
+            );
+        }
+        assert_eq!(files(&self.target).len(), self.contents.len());
+    }
+
+    /// Nothing that has its name may be wrong, however the staging ended.
+    fn assert_nothing_torn(&self) {
+        for path in files(&self.target) {
+            let name = path.strip_prefix(&self.target).unwrap().to_str().unwrap();
+            if let Some(content) = self.contents.get(name) {
+                assert!(fs::read(&path).unwrap() == *content, "{name}");
+            } else {
+                assert!(name.ends_with(".burstlab-partial"), "{name}");
+            }
+        }
+    }
+}
+
+fn files(below: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(below) else {
+        return Vec::new();
+    };
+    let found = entries.map(|entry| entry.unwrap().path());
+    found
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+fn partials(below: &Path) -> usize {
+    let partial = |path: &&PathBuf| path.to_string_lossy().ends_with(".burstlab-partial");
+    files(below).iter().filter(partial).count()
+}
+
+/// Around what is read whole, around a block, and beyond what is fetched ahead.
+fn size() -> impl Strategy<Value = usize> {
+    let edge = prop::sample::select(vec![0, 1, 4096, 1 << 20, (1 << 20) + 1, 2 << 20, 5 << 20]);
+    prop_oneof![9 => 0..100_000usize, 2 => edge, 1 => (1usize << 20)..(3 << 20)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn files_of_any_size_arrive_whole(sizes in prop::collection::vec(size(), 0..30)) {
+        let data = Data::sized(&sizes);
+        prop_assert_eq!(data.stage().unwrap(), (sizes.len() as u64, 0));
+        data.assert_staged();
+        prop_assert_eq!(data.stage().unwrap(), (0, sizes.len() as u64), "nothing is copied twice");
+    }
+
+    #[test]
+    fn what_was_spoilt_is_copied_again(
+        sizes in prop::collection::vec(1..300_000usize, 1..30),
+        spoilt in prop::collection::vec((any::<prop::sample::Index>(), 0..4), 1..10),
+    ) {
+        let data = Data::sized(&sizes);
+        data.stage().unwrap();
+        let paths: Vec<_> = data.contents.keys().cloned().collect();
+        let mut touched = std::collections::BTreeSet::new();
+        for (index, how) in spoilt {
+            let path = index.get(&paths);
+            if !touched.insert(path) {
+                continue;
+            }
+            let (file, length) = (data.target.join(path), data.contents[path].len());
+            let partial = file.with_file_name(format!(
+                ".{}.burstlab-partial", file.file_name().unwrap().to_str().unwrap()
+            ));
+            match how {
+                0 => fs::remove_file(&file).unwrap(),
+                1 => fs::File::options().write(true).open(&file).unwrap()
+                        .set_len(length as u64 / 2).unwrap(),
+                2 => fs::write(&file, vec![0xee; length]).unwrap(),
+                _ => fs::rename(&file, partial).unwrap(),
+            }
+        }
+        let (copied, present) = data.stage().unwrap();
+        prop_assert_eq!(copied, touched.len() as u64);
+        prop_assert_eq!(copied + present, sizes.len() as u64);
+        data.assert_staged();
+    }
+
+    #[test]
+    fn staging_cut_short_anywhere_goes_on(
+        sizes in prop::collection::vec(size(), 10..40),
+        after_us in 0..20_000u64,
+    ) {
+        let data = Data::sized(&sizes);
+        let copy = data.start();
+        std::thread::sleep(Duration::from_micros(after_us));
+        copy.cancel();
+        let ended = copy.wait(LONG);
+        prop_assert!(!matches!(ended, Ok(false)), "does not stop");
+        drop(copy);
+        prop_assert_eq!(partials(&data.target), 0);
+        data.assert_nothing_torn();
+        data.stage().unwrap();
+        data.assert_staged();
+    }
+}
+
+#[test]
+fn missing_file_is_named() {
+    let data = Data::sized(&[10, 20, 30]);
+    fs::remove_file(data.source.join("d1/f1")).unwrap();
+    data.fails_with("d1/f1", Fault::Missing);
+}
+
+#[test]
+fn directory_in_the_place_of_a_file_is_named() {
+    let data = Data::sized(&[10, 20, 30]);
+    fs::remove_file(data.source.join("d1/f1")).unwrap();
+    fs::create_dir(data.source.join("d1/f1")).unwrap();
+    data.fails_with("d1/f1", Fault::NotAFile);
+}
+
+#[test]
+fn truncated_changed_and_longer_files_are_told_apart() {
+    for size in [100_000, 3 << 20] {
+        let data = Data::sized(&[10, size, 30]);
+        let (file, expected) = (data.source.join("d1/f1"), size as u64);
+        let good = fs::read(&file).unwrap();
+        fs::write(&file, &good[..size - 1]).unwrap();
+        data.fails_with(
+            "d1/f1",
+            Fault::Truncated {
+                found: expected - 1,
+                expected,
+            },
+        );
+        let mut bad = good.clone();
+        bad[size / 2] ^= 1;
+        fs::write(&file, &bad).unwrap();
+        data.fails_with("d1/f1", Fault::Changed);
+        bad.push(0);
+        fs::write(&file, &bad).unwrap();
+        data.fails_with("d1/f1", Fault::Longer { expected });
+    }
+}
+
+#[test]
+fn path_that_leads_out_is_refused() {
+    let data = Data::sized(&[1]);
+    for path in ["../f", "/etc/passwd", "d/../../f", "d//f", "", "."] {
+        let entries = vec![Entry::new(path, 1, None)];
+        let error = Copy::start(&data.source, &data.target, entries, MOST)
+            .err()
+            .unwrap();
+        assert_eq!(error.fault, Fault::BadPath, "{path}");
+    }
+}
+
+#[test]
+fn too_little_space_is_told_before_anything_is_copied() {
+    let data = Data::sized(&[1]);
+    let entries = vec![Entry::new("d0/f0", u64::MAX / 4, None)];
+    let error = Copy::start(&data.source, &data.target, entries, MOST)
+        .err()
+        .unwrap();
+    assert!(matches!(error.fault, Fault::TooLittleSpace { wanted, .. } if wanted == u64::MAX / 4));
+}
+
+#[test]
+fn two_at_once_do_not_write_to_one_target() {
+    let data = Data::sized(&[4 << 20; 8]);
+    let first = data.start();
+    let second = Copy::start(&data.source, &data.target, data.entries(), MOST);
+    assert_eq!(second.err().map(|error| error.fault), Some(Fault::Busy));
+    first.wait(LONG).unwrap();
+    drop(first);
+    assert_eq!(data.stage().unwrap(), (0, 8));
+}
+
+#[test]
+fn symbolic_link_in_the_target_is_not_written_through() {
+    let data = Data::sized(&[100]);
+    let elsewhere = data.source.join("d0/f0");
+    fs::create_dir_all(data.target.join("d0")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, data.target.join("d0/f0")).unwrap();
+    assert_eq!(data.stage().unwrap(), (1, 0));
+    assert!(!data.target.join("d0/f0").is_symlink());
+    data.assert_staged();
+}
+
+#[test]
+fn no_thread_and_no_file_stays_open() {
+    let data = Data::sized(&[1000; 50]);
+    data.stage().unwrap(); // what the first one allocates for good is there
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for _ in 0..50 {
+        fs::remove_dir_all(&data.target).unwrap();
+        data.stage().unwrap();
+        drop(data.start());
+    }
+    assert!(
+        open() <= before + 8,
+        "{} open files, {before} before",
+        open()
+    ); // other tests run too
+}
