@@ -1,15 +1,11 @@
 """A data set of a few small files for the cells that are disturbed."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from burstlab.dataset.manifest import Manifest, members, read_manifest
 from burstlab.dataset.writing import scan, write_manifest
-
-# Four of its thirty cases do not pass yet (docs/reliability.md): `make fault-table` runs it.
-collect_ignore = [] if "BURSTLAB_FAULT_TABLE" in os.environ else ["test_table.py"]
 
 
 @pytest.fixture

@@ -5,53 +5,69 @@ node to tell what runs there.
 """
 
 import json
+import os
+import shlex
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.lab.cluster import NODES, REPOSITORY, Cluster, until
+from burstlab.process import Identity, end
+from lab import namespaces
+from tests.lab.cluster import REPOSITORY, Cluster
 
 SHARED = "/pfs/work"
+ASK_S = 0.2  # between two questions to the scheduler
 
 
 class LabCell:
-    """One cell in a Slurm job on the first nodes of a lab."""
+    """One cell in a Slurm job on some nodes of a lab."""
 
-    def __init__(self, cluster: Cluster, name: str, nodes: int = 2) -> None:
-        self.cluster, self.name, self.nodes = cluster, name, nodes
+    def __init__(self, cluster: Cluster, name: str, nodes: Sequence[str]) -> None:
+        self.cluster, self.name, self.nodes = cluster, name, tuple(nodes)
         self.seen = cluster.directory / "pfs" / name  # the cell directory, from the host
         self.job = ""
 
-    def submit(self, storage: str, script: str, *flags: str, launch: str = "srun") -> None:
-        """`burstlab run` in a batch job; the script runs in the cell's directory."""
+    def submit(
+        self,
+        storage: str,
+        script: str,
+        *flags: str,
+        launch: str = "srun",
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """`burstlab run` in a batch job; ``variables`` are added to the job's environment."""
         words = [sys.executable, "-m", "burstlab", "run", "--storage", storage]
         words += ["--launch", launch, "--local-dir", "/local", "--pfs", SHARED]
         words += ["--cell-dir", f"{SHARED}/{self.name}", *flags, "--", "sh", "-c", script]
+        given = {"PYTHONPATH": str(REPOSITORY / "src"), **(variables or {})}
+        environment = [f"{name}={value}" for name, value in given.items()]
         job = self.cluster.directory / f"{self.name}.sh"
-        quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
-        path = f"PYTHONPATH={REPOSITORY / 'src'}"
-        job.write_text(f"#!/bin/sh\ncd '{REPOSITORY}' && exec env {path} {quoted}\n")
-        nodes = ",".join(NODES[: self.nodes])
-        options = ("-w", nodes, "-N", str(self.nodes), "-o", f"{SHARED}/{self.name}.out")
-        words = ["sbatch", "--parsable", "--no-requeue", "--overcommit", *options, str(job)]
-        self.job = self.cluster.run("head", *words).strip()
+        command = shlex.join(["env", *environment, *words])
+        job.write_text(f"#!/bin/sh\ncd {shlex.quote(str(REPOSITORY))} && exec {command}\n")
+        where = ("-w", ",".join(self.nodes), "-N", str(len(self.nodes)))
+        options = ("--parsable", "--no-requeue", "--overcommit", "-o", f"{SHARED}/{self.name}.out")
+        self.job = on_head(self.cluster, "sbatch", *options, *where, str(job), user="lab").strip()
 
     def running(self) -> None:
         """Wait until the workload says so."""
-        until(lambda: (self.seen / "running").exists() or self.ended(), f"{self.name} runs")
-        assert not self.ended(), self.said()
+        await_(lambda: (self.seen / "running").exists() or self.ended(), f"{self.name} runs")
+        assert (self.seen / "running").exists(), self.said()
 
     def ended(self) -> bool:
         return self.state() not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
 
     def state(self) -> str:
-        words = ("squeue", "-h", "-t", "all", "-j", self.job, "-o", "%T")
-        return self.cluster.run("head", *words, user="root").strip()
+        return on_head(
+            self.cluster, "squeue", "-h", "-t", "all", "-j", self.job, "-o", "%T"
+        ).strip()
 
     def finish(self, limit_s: float = 60.0) -> dict[str, Any] | None:
         """Wait for the end of the job; its record."""
-        until(self.ended, f"the end of {self.name}: {self.said()}", limit_s)
+        await_(self.ended, f"the end of {self.name}: {self.said()}", limit_s)
         return self.record()
 
     def record(self) -> dict[str, Any] | None:
@@ -66,17 +82,41 @@ class LabCell:
             return ""
 
     def pid(self, machine: str, *words: str) -> int:
-        """The oldest process of the cell's user on a machine whose command line begins so, the
+        """The oldest process on a machine whose command line begins so, the
         first word by its last component."""
         return min(
             pid
-            for pid in processes(self.cluster, machine)
+            for pid in pids_on(self.cluster, machine)
             if (command := command_line(pid)) and matches(command, words)
         )
 
     def holder(self) -> int:
         """The process that runs the cell."""
-        return self.pid(NODES[0], Path(sys.executable).name, "-m", "burstlab", "run")
+        return self.pid(self.nodes[0], Path(sys.executable).name, "-m", "burstlab", "run")
+
+
+def on_head(cluster: Cluster, *argv: str, user: str = "root") -> str:
+    """Run a command on the head, which must succeed; asked often, so without burstlab between."""
+    enter = ["nsenter", "--target", str(cluster.machines()["head"])]
+    enter += ["--mount", "--uts", "--ipc", "--pid", "--net", "--wdns=/"]
+    if user != "root":
+        owner = (cluster.directory / "home").stat()
+        enter += ["setpriv", f"--reuid={owner.st_uid}", f"--regid={owner.st_gid}"]
+        enter += ["--clear-groups"]
+    environment = {"PATH": namespaces.PATH, "LANG": os.environ.get("LANG", "C.UTF-8")}
+    done = subprocess.run(
+        [*enter, *argv], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, f"{argv}: {done.stderr}"
+    return done.stdout
+
+
+def await_(done: Callable[[], bool], what: str, limit_s: float = 60.0) -> None:
+    """Poll until ``done``, with a pause that leaves the processors to those who are waited for."""
+    deadline = time.monotonic() + limit_s
+    while not done():
+        assert time.monotonic() < deadline, f"not within {limit_s:g} s: {what}"
+        time.sleep(ASK_S)
 
 
 def matches(command: list[str], words: tuple[str, ...]) -> bool:
@@ -87,12 +127,6 @@ def command_line(pid: int) -> list[str]:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[:-1]
     return []
-
-
-def processes(cluster: Cluster, machine: str) -> list[int]:
-    """Pids, on this host, of the ordinary user's processes on a machine of the lab."""
-    uid = (cluster.directory / "home").stat().st_uid
-    return [pid for pid in pids_on(cluster, machine) if (Path(f"/proc/{pid}").stat().st_uid == uid)]
 
 
 def pids_on(cluster: Cluster, machine: str) -> list[int]:
@@ -108,33 +142,62 @@ def pids_on(cluster: Cluster, machine: str) -> list[int]:
     return found
 
 
-def left_on(cluster: Cluster, machine: str) -> list[str]:
-    """Processes, mounts, directories, leases of cells on a machine."""
-    own = cluster.directory / "machines" / machine
-    found = [f"process {pid}: {command_line(pid)}" for pid in processes(cluster, machine)]
-    for pattern in ("local/burstlab-*", "var-tmp/burstlab-*/*.lease", "tmp/.gfarm*"):
-        found += [str(path.relative_to(own)) for path in own.glob(pattern)]
-    for pid in pids_on(cluster, machine)[:1]:
-        lines = Path(f"/proc/{pid}/mounts").read_text().splitlines()
-        found += [f"mount {line}" for line in lines if line.split()[1].startswith("/local/")]
-    return [f"{machine}: {what}" for what in found]
+class Machine:
+    """One machine, as it was before any cell: what is there besides has been left behind."""
 
+    KEPT = ("/local", "/var/tmp")  # when it is switched off and on
+    LOST = ("/tmp", "/dev/shm", "/run")
 
-def left(cluster: Cluster, machines: tuple[str, ...] = NODES) -> list[str]:
-    """What is left of cells on the nodes and on the parallel file system."""
-    found = [what for machine in machines for what in left_on(cluster, machine)]
-    return found + [str(path) for path in (cluster.directory / "pfs").glob("burstlab-*")]
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster, self.name = cluster, name
+        self._kept = {*self._scratch(self.KEPT)}
+        self.booted()
 
+    def booted(self) -> None:
+        """What runs now, and what lies where nothing outlives a boot, is the machine's own."""
+        self._processes = {*map(Identity.of, pids_on(self.cluster, self.name))}
+        self._mounts, self._lost = self._mounted(), {*self._scratch(self.LOST)}
 
-def await_nothing_left(cluster: Cluster, machines: tuple[str, ...] = NODES) -> None:
-    """Processes that were just killed may take a moment."""
-    try:
-        until(lambda: not left(cluster, machines), "nothing is left", limit_s=15)
-    except AssertionError:
-        raise AssertionError(f"left behind: {left(cluster, machines)}") from None
+    def left(self) -> list[str]:
+        """Processes, mounts (name spaces held by one among them), files and leases of cells."""
+        found = []
+        for pid in pids_on(self.cluster, self.name):
+            with suppress(ProcessLookupError):
+                if Identity.of(pid) not in self._processes:
+                    found.append(f"process {pid}: {' '.join(command_line(pid))}")
+        found += [f"mount {line}" for line in sorted(self._mounted() - self._mounts)]
+        found += [*self._new(self.KEPT, self._kept), *self._new(self.LOST, self._lost)]
+        return [f"{self.name}: {what}" for what in found]
 
+    def sweep(self) -> None:
+        """End and remove what is left."""
+        found = pids_on(self.cluster, self.name)
+        end([one for one in map(Identity.of, found) if one not in self._processes], grace_s=0)
+        new = [line.split()[1] for line in self._mounted() - self._mounts]
+        files = [*self._new(self.KEPT, self._kept), *self._new(self.LOST, self._lost)]
+        enter = ["nsenter", "-t", str(self.cluster.machines()[self.name]), "-m", "-p", "--wdns=/"]
+        for mount in new:
+            subprocess.run([*enter, "umount", "-l", mount], check=True)
+        subprocess.run([*enter, "rm", "-rf", "--", *files], check=True)
 
-def reap(cluster: Cluster, machine: str) -> str:
-    """What a user does after a killed cell."""
-    words = (sys.executable, "-m", "burstlab", "reap")
-    return cluster.run(machine, *words)
+    def root(self) -> Path:
+        """Its root directory, from this host."""
+        return Path(f"/proc/{self.cluster.machines()[self.name]}/root")
+
+    def _mounted(self) -> set[str]:
+        text = (self.root().parent / "mounts").read_text()
+        return {" ".join(line.split()[:3]) for line in text.splitlines()}
+
+    def _new(self, places: Sequence[str], known: set[str]) -> list[str]:
+        return [path for path in self._scratch(places) if path not in known]
+
+    def _scratch(self, places: Sequence[str]) -> list[str]:
+        """Names in the scratch directories; of burstlab's state directories, what is in them."""
+        found = []
+        for top in places:
+            for path in self.root().joinpath(top.lstrip("/")).iterdir():
+                if top == "/var/tmp" and path.name.startswith("burstlab-") and path.is_dir():
+                    found += [f"{top}/{path.name}/{one.name}" for one in path.iterdir()]
+                elif path.name != "mount":  # of every umount(8), in /run
+                    found.append(f"{top}/{path.name}")
+        return found

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from lab import namespaces
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 NODES = ("node01", "node02", "node03", "node04")
 HOST_TRACES = (["ip", "-o", "link"], ["ls", "-A", "/run"], ["ls", "-A", "/"])
@@ -71,6 +73,10 @@ class Cluster:
         """The two processes in the lease: unshare, and pid 1 of the site."""
         lines = self.journal().splitlines()
         return [int(line.split()[0]) for line in lines if line[:1].isdigit()]
+
+    def machines(self) -> dict[str, int]:
+        """Machine -> pid of its first process, on this host."""
+        return namespaces.machines(self.site_pids()[1])
 
     def left(self) -> list[str]:
         """What of the lab is still there on the host."""
