@@ -6,8 +6,8 @@ import pytest
 
 from burstlab.storage.gfarm.configuration import Instance, files, mount_options
 
-ALONE = Instance(Path("/scratch/cell/gfarm"), "alice", "localhost", 45678)
-MANY = Instance(Path("/scratch/cell/gfarm"), "alice", "node01", 45678)
+ALONE = Instance(Path("/scratch/cell/gfarm"), "alice", "localhost", 45678, "localhost")
+MANY = Instance(Path("/scratch/cell/gfarm"), "alice", "node01", 45678, "node02")
 
 
 def statements(text: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ class Instance:
     user: str
     server: str  # host of gfmd, as every node can resolve it
     port: int  # of gfmd, TCP
+    host: str  # what Gfarm calls this node
 
     @property
     def client_configuration(self) -> Path:

@@ -6,20 +6,23 @@ them dies, their write, fsync and close still succeed, and the file is then empt
 gfarm2fs log, and a spool file whose size is not the one in the metadata.
 """
 
+import json
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from burstlab.errors import StorageError
 from burstlab.mounts import mount_of
 from burstlab.nodes import Node
+from burstlab.process import Identity
 from burstlab.storage.gfarm.network import listens
 from burstlab.storage.gfarm.node import WATCH, instance_on, is_mounted
 from burstlab.storage.gfarm.programs import ask, said_by
 
+DAEMONS = "daemons.json"
 ANSWER_S = 60.0  # a mount under load may be slow, but not this slow
 
 _LOST = {  # log -> a line that says data were lost
@@ -56,6 +59,7 @@ def complaints(node: Node, mount: str) -> list[str]:
     """
     directory = node.host.local_dir / "gfarm"
     found = [what for program in _LOST for what in losses(program, directory)]
+    found += [f"{name} died" for name in gone(directory)]
     if full := _full(directory / "spool"):
         found.append(full)
     if not is_mounted(mount):
@@ -64,6 +68,20 @@ def complaints(node: Node, mount: str) -> list[str]:
     if silent_s > ANSWER_S and WATCH in node.lease.children:
         found.append(f"{mount} has not answered for {silent_s:.0f} s")
     return found
+
+
+def keep(directory: Path, daemons: Mapping[str, Identity]) -> None:
+    """Note who must not die, where the lease's holder is not the parent and would not be told."""
+    (directory / DAEMONS).write_text(json.dumps(daemons))
+
+
+def gone(directory: Path) -> list[str]:
+    """Those noted by ``keep`` that no longer run."""
+    try:
+        noted = json.loads((directory / DAEMONS).read_text())
+    except FileNotFoundError:
+        return []
+    return [name for name, identity in noted.items() if not Identity(*identity).alive()]
 
 
 def _full(spool: Path) -> str:

@@ -21,8 +21,6 @@ END_S = 1.0  # for a daemon that was asked to end
 WATCH = "probe of the Gfarm mount"
 FOREGROUND = ("-d", "-L", "warning")  # -d alone would log everything
 
-_SOCKET = "/tmp/.gfarm-gfsd{}-{}"  # GFSD_LOCAL_SOCKET_DIR (gfs_proto.h): address, port
-
 # Whoever asks a mount whose server died may hang, so it is asked by a process of its own.
 # It ends when any of its steps does not succeed, be it that somebody ends one.
 _WATCH = 'while stat -f -- "$0" && : >"$1" && sleep 5; do :; done'
@@ -39,7 +37,8 @@ def instance_on(node: Node, server: str, port: int) -> Instance:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         raise StorageError(f"user {os.getuid()} has no name here, and Gfarm wants one") from None
-    return Instance(node.host.local_dir / "gfarm", user, server, port)
+    name = LOCAL if server == LOCAL else node.host.name  # one host alone keeps to its loopback
+    return Instance(node.host.local_dir / "gfarm", user, server, port, name)
 
 
 def start_metadata_server(
@@ -73,12 +72,18 @@ def start_filesystem_node(
     spawn(node, instance, "gfarm2fs", ["-f", "-o", f"loglevel=warning,{options}", mount])
     daemons = ["gfsd", "gfarm2fs"]
     wait_until(lambda: is_mounted(mount), f"{mount} is mounted", node, instance, daemons)
+    return {**prove(node, instance, mount, daemons), "gfarm2fs_options": options}
+
+
+def prove(node: Node, instance: Instance, mount: str, daemons: Sequence[str]) -> dict[str, str]:
+    """Returns what it is, when a file was written through the mount to this host's own disk; from
+    then on the mount is watched. ``daemons``: those that are children, by name."""
     wait_until(lambda: _takes_files(node, instance), "gfsd takes files", node, instance, daemons)
     _leave_probe(node, instance, Path(mount))
     beat = instance.directory / "beat"
     beat.touch()
     node.lease.spawn(["/bin/sh", "-c", _WATCH, mount, beat], WATCH, DEVNULL)
-    return {**_what_it_is(node, instance, mount), "gfarm2fs_options": options}
+    return _what_it_is(node, instance, mount)
 
 
 def meet(node: Node, mount: str, hosts: Sequence[str]) -> None:
@@ -111,15 +116,15 @@ def stop_metadata_server(node: Node) -> None:
     end(node, "gfmd", END_S)
 
 
+def socket_directory(address: str, port: int) -> Path:
+    """What gfsd makes for its local clients, for each address (GFSD_LOCAL_SOCKET_DIR)."""
+    return Path(f"/tmp/.gfarm-gfsd{address}-{port}")
+
+
 def is_mounted(mount: str) -> bool:
     """Whether what is mounted there is Gfarm."""
     found = mounted_at(mount)
     return found is not None and found.type == TYPE
-
-
-def name_of(node: Node, instance: Instance) -> str:
-    """What Gfarm calls this host: an instance on one host keeps to its loopback."""
-    return LOCAL if instance.server == LOCAL else node.host.name
 
 
 def _write_configuration(instance: Instance) -> None:
@@ -138,11 +143,11 @@ def _write(path: Path, text: str) -> None:
 
 def _start_gfsd(node: Node, instance: Instance) -> None:
     """Registers this host with gfmd; what gfsd makes in /tmp is the lease's beforehand."""
-    name = name_of(node, instance)
+    name = instance.host
     addresses = ["127.0.0.1"] if name == LOCAL else local_addresses()
 
     def sockets(port: int) -> list[Path]:
-        return [Path(_SOCKET.format(address, port)) for address in addresses]
+        return [socket_directory(address, port) for address in addresses]
 
     instance.spool.mkdir(0o700)
     with FreePort(lambda port: not any(path.exists() for path in sockets(port))) as port:
@@ -163,7 +168,7 @@ def _takes_files(node: Node, instance: Instance) -> bool:
         hosts = ask(node, ["gfsched"], instance).decode().split()
     except StorageError:
         return False
-    return name_of(node, instance) in hosts
+    return instance.host in hosts
 
 
 def _leave_probe(node: Node, instance: Instance, mount: Path) -> None:
@@ -172,7 +177,7 @@ def _leave_probe(node: Node, instance: Instance, mount: Path) -> None:
     probe = _probe(mount, node.host.name)
     written = ask(node, ["/bin/sh", "-c", script, probe, node.host.name], instance)
     where = written.decode().split()
-    if where != [name := name_of(node, instance)]:
+    if where != [name := instance.host]:
         raise StorageError(
             f"what {name} writes lies on {' '.join(where) or 'no host'}: Gfarm does not take this "
             f"host for {name}; compare its host name and /etc/hosts with the allocation's names"

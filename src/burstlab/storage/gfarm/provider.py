@@ -4,13 +4,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burstlab.errors import ConfigurationError, NodeError, StagingError
 from burstlab.nodes import VirtualNodes
 from burstlab.storage.gfarm.configuration import LOCAL, mount_options
+from burstlab.storage.gfarm.gfarmbb import Gfarmbb
 from burstlab.storage.gfarm.integrity import File, Replica, differences
-from burstlab.storage.interface import Storage
+from burstlab.storage.interface import Context, Storage
 
 if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
@@ -20,19 +21,20 @@ MONTH_S = 30 * 24 * 3600  # lifetime of the key of a cell without a time limit
 HOUR_S = 3600  # longer than what comes before and after the time that is limited
 SETTLE_S = 5.0  # a file's metadata may come a little after its close
 NAMED = 5  # files told one by one
-STAGE_IN = ("mounts", "gfpcopy")
+CHOICES = {"launcher": ("burstlab", "gfarmbb"), "stage_in": ("mounts", "gfpcopy")}
 
 
 @dataclass(frozen=True)
 class Options:
-    """How this Gfarm is used."""
+    """How this Gfarm is started and filled (docs/storages.md has what was measured)."""
 
-    stage_in: str = "mounts"  # or gfpcopy (docs/storages.md has what was measured)
+    launcher: str = "burstlab"
+    stage_in: str = "mounts"
 
     def __post_init__(self) -> None:
-        if self.stage_in not in STAGE_IN:
-            allowed = " or ".join(STAGE_IN)
-            raise ConfigurationError(f"gfarm: stage_in={self.stage_in}: {allowed} is wanted")
+        for name, allowed in CHOICES.items():
+            if (given := getattr(self, name)) not in allowed:
+                raise ConfigurationError(f"gfarm: {name}={given}: {' or '.join(allowed)} is wanted")
 
 
 class GfarmStorage(Storage):
@@ -42,6 +44,10 @@ class GfarmStorage(Storage):
     shared = True
     local = True
     Options = Options
+
+    def __init__(self, options: Any, context: Context) -> None:
+        super().__init__(options, context)
+        self._gfarmbb = Gfarmbb(context, self.mount) if options.launcher == "gfarmbb" else None
 
     def unavailable(self) -> str | None:
         """See Storage."""
@@ -53,7 +59,8 @@ class GfarmStorage(Storage):
             )
         found = self.context.nodes.call(f"{_HERE}.node:unfit", alone=len(hosts) == 1)
         unfit = (self._told(host, why) for host, why in found.items() if why)
-        return super().unavailable() or next(unfit, None)
+        why = super().unavailable() or next(unfit, None)
+        return why or (self._gfarmbb.unavailable() if self._gfarmbb else None)
 
     @property
     def mount(self) -> Path:
@@ -61,11 +68,20 @@ class GfarmStorage(Storage):
         return self.context.directory / "mnt"
 
     def start(self) -> None:
-        """See Storage; gfmd first, then all hosts at once."""
-        nodes, head = self.context.nodes, self.context.hosts[0].name
-        server = LOCAL if len(self.context.hosts) == 1 else head
+        """See Storage."""
         limit_s = self.context.time_limit_s
         lifetime_s = int(limit_s) + HOUR_S if limit_s else MONTH_S
+        if self._gfarmbb:
+            self._served, self._hosts = self._gfarmbb.start(lifetime_s)
+        else:
+            self._start_daemons(lifetime_s)
+        names = [host.name for host in self.context.hosts]
+        self.context.nodes.call(f"{_HERE}.node:meet", mount=str(self.mount), hosts=names)
+
+    def _start_daemons(self, lifetime_s: int) -> None:
+        """gfmd first, then all hosts at once."""
+        nodes, head = self.context.nodes, self.context.hosts[0].name
+        server = LOCAL if len(self.context.hosts) == 1 else head
         served = nodes.call(
             f"{_HERE}.node:start_metadata_server",
             head=head,
@@ -80,8 +96,6 @@ class GfarmStorage(Storage):
             mount=str(self.mount),
             options=mount_options(self.context.needs),
         )
-        names = [host.name for host in self.context.hosts]
-        nodes.call(f"{_HERE}.node:meet", mount=str(self.mount), hosts=names)
 
     def environment(self) -> Mapping[str, str]:
         """See Storage; the path is the same on every host."""
@@ -106,7 +120,9 @@ class GfarmStorage(Storage):
             if self.options.stage_in == "mounts":
                 call(f"{_HERE}.staging:copy_part", source=str(source), **parts)
             else:
-                place = f"/{target.relative_to(self.mount)}"
+                place = str(target)  # gfarmbb mounts the directory that has the mount's name
+                if not self._gfarmbb:
+                    place = f"/{target.relative_to(self.mount)}"
                 where = {"source": str(source), "target": place, "hosts": len(names)}
                 call(f"{_HERE}.staging:run_gfpcopy", head=names[0], **self._served, **where)
                 call(f"{_HERE}.staging:compare_part", **parts)
@@ -137,13 +153,17 @@ class GfarmStorage(Storage):
         try:
             nodes.call(f"{_HERE}.node:stop_filesystem_node", mount=str(self.mount))
         finally:
-            nodes.call(f"{_HERE}.node:stop_metadata_server")
+            if self._gfarmbb:
+                self._gfarmbb.stop()
+            else:
+                nodes.call(f"{_HERE}.node:stop_metadata_server")
 
     def describe(self) -> Mapping[str, object]:
         """See Storage; the spools are told of the first host, the others' are alike."""
         return {
             "type": "fuse.gfarm2fs",
             **self._hosts[self.context.hosts[0].name],
+            "launcher": self.options.launcher,
             "metadata": "in memory",
             "filesystem_nodes": len(self.context.hosts),
         }
