@@ -1,9 +1,10 @@
 """What the machines see of the file system: the host's, except for what is listed here.
 
 The site gets a root directory of its own (a tmpfs into which the host's top-level directories
-are bound), so that /local and /pfs need not exist on the host. Files below /etc are covered one
-by one. Each machine then covers what a machine has for itself. A path of the host that would be
-hidden by that, but that the lab needs, is carried through.
+are bound), so that /local and /pfs need not exist on the host. /etc is a directory of its own too,
+full of links to the host's; files in it are covered one by one. Each machine then covers what a
+machine has for itself. A path of the host that would be hidden by that, but that the lab needs, is
+carried through.
 """
 
 import os
@@ -17,7 +18,7 @@ from lab.layout import NODE_LOCAL, PFS, Lab
 # Directories each machine has for itself -> name below Lab.own
 COVERED = {"/tmp": "tmp", "/var/tmp": "var-tmp", "/run": "run", NODE_LOCAL: "local"}
 ETC_FILES = ("passwd", "group", "shadow", "hosts", "ssh/ssh_config")
-PROTECTED = ("shadow",)  # not world-readable
+HOST_ETC = "/etc.host"  # the host's, as deep as /etc for the sake of links that lead up and out
 
 
 def hidden(path: Path) -> str:
@@ -49,8 +50,7 @@ def fstab_line(source: Path | str, target: Path | str, kind: str, options: str) 
 
 def site_fstab(lab: Lab, fuse_device: Path) -> str:
     """Mounts shared by all machines."""
-    present = [name for name in ETC_FILES if Path("/etc", name).exists()]
-    lines = [fstab_line(lab.etc / name, f"/etc/{name}", "none", "bind") for name in present]
+    lines = [fstab_line(lab.etc / name, f"/etc/{name}", "none", "bind") for name in ETC_FILES]
     lines.append(fstab_line(lab.log, "/var/log", "none", "bind"))
     lines.append(fstab_line(fuse_device, "/dev/fuse", "none", "bind"))
     return "".join(lines)
@@ -65,8 +65,7 @@ def machine_fstab(lab: Lab, machine: str, carry: Iterable[Path]) -> str:
     lines.append(fstab_line("burstlab-lab", "/dev/shm", "tmpfs", "mode=1777"))
     lines.append(fstab_line("burstlab-lab", "/sys", "sysfs", "ro"))
     lines.append(fstab_line(own / "boot_id", "/proc/sys/kernel/random/boot_id", "none", "bind"))
-    if Path("/etc/hostname").exists():
-        lines.append(fstab_line(own / "hostname", "/etc/hostname", "none", "bind"))
+    lines.append(fstab_line(own / "hostname", "/etc/hostname", "none", "bind"))
     return "".join(lines)
 
 
@@ -87,8 +86,10 @@ def enter_own_root(directory: Path) -> None:
         if entry.is_symlink():
             inside.symlink_to(Path(entry.path).readlink())
         elif entry.is_dir():
+            inside = directory / HOST_ETC.lstrip("/") if entry.path == "/etc" else inside
             inside.mkdir()
             run_mount("--rbind", entry.path, inside)
+    link_around(["hostname", *ETC_FILES], Path("/etc"), directory / "etc", Path(HOST_ETC))
     for name in (NODE_LOCAL, PFS):
         (directory / name.lstrip("/")).mkdir(exist_ok=True)
     os.chdir(directory)
@@ -96,6 +97,28 @@ def enter_own_root(directory: Path) -> None:
     subprocess.run(["umount", "-l", "."], check=True)
     os.chdir("/")
     run_mount("--make-shared", "/")
+
+
+def link_around(covered: Iterable[str], real: Path, own: Path, seen: Path) -> None:
+    """Make ``own``: links to what is in ``real``, seen as ``seen``, and empty files to be covered.
+
+    A mount over one of the host's own files would end when the host replaces that file, as adding
+    a user or installing a package does (rename(2) detaches what is mounted on its target).
+    """
+    own.mkdir()
+    inner: dict[str, list[str]] = {}
+    for name in covered:
+        top, slash, rest = name.partition("/")
+        if slash:
+            inner.setdefault(top, []).append(rest)
+        else:
+            (own / top).touch()
+    for top, names in inner.items():
+        link_around(names, real / top, own / top, seen / top)
+    for entry in os.scandir(real) if real.exists() else ():
+        if not (own / entry.name).exists():
+            target = Path(entry.path).readlink() if entry.is_symlink() else seen / entry.name
+            (own / entry.name).symlink_to(target)
 
 
 def run_mount(*arguments: str | Path) -> None:

@@ -84,7 +84,6 @@ def test_deleted_job_is_gone_with_its_processes(cluster: Cluster) -> None:
     until(lambda: cluster.run("head", "qstat") == "", "Grid Engine has forgotten it")
 
 
-@pytest.mark.xfail(strict=False, reason="a returned node may not know the job user's group")
 @NEEDS
 @pytest.mark.slow
 def test_lost_node_is_seen_and_comes_back(own: Cluster) -> None:

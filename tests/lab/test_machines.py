@@ -1,6 +1,7 @@
 """Nodes of a lab are separate machines for every user, and share what a cluster shares."""
 
 import shutil
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,24 @@ def test_scratch_is_private_to_a_node_and_open_to_users(cluster: Cluster, direct
 def test_host_files_are_shared_and_root_owns_them_still(cluster: Cluster) -> None:
     readme = str(REPOSITORY / "pyproject.toml")
     assert cluster.run("node02", "cat", readme, user="root") == Path(readme).read_text()
+
+
+def test_the_lab_keeps_its_users_when_the_host_replaces_its_files(own: Cluster) -> None:
+    """As apt-get does under a lab that is up. The host is one with an /etc of its own here."""
+    etc = own.base / "etc"
+    shutil.copytree("/etc", etc, symlinks=True)
+    up = " ".join(own.argv("up", "--nodes", "1"))
+    script = f"mount --bind {etc} /etc && exec {up}"
+    apart = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+    subprocess.run(apart, env=own.environment, cwd=REPOSITORY, check=True, capture_output=True)
+    for name in ("passwd", "group", "hosts", "hostname"):
+        shutil.copy(etc / name, own.base / "new")
+        (own.base / "new").replace(etc / name)
+    assert own.run("node01", "id", "-un").strip() == own.run("node01", "id", "-gn").strip() == "lab"
+    assert own.run("node01", "sh", "-c", "cat /etc/hostname; getent hosts head").split()[:2] == [
+        "node01",
+        "10.77.0.1",
+    ]
 
 
 @pytest.mark.parametrize("user", USERS)
