@@ -1,5 +1,35 @@
-"""burstlab's data path, in Rust: staging of data sets."""
+"""burstlab's data path, in Rust: staging of data sets, and lazy prefetching."""
 
-from burstio._burstio import Copy, Progress, StagingFault, __version__
+from burstio._burstio import (
+    Agent,
+    Client,
+    Copy,
+    Engine,
+    Progress,
+    Sample,
+    StagingFault,
+    Stream,
+    __version__,
+)
+from burstio.order import Shard, given, in_order, shuffled
+from burstio.reader import Reader
 
-__all__ = ["Copy", "Progress", "StagingFault", "__version__"]
+connect = Client
+
+__all__ = [
+    "Agent",
+    "Client",
+    "Copy",
+    "Engine",
+    "Progress",
+    "Reader",
+    "Sample",
+    "Shard",
+    "StagingFault",
+    "Stream",
+    "__version__",
+    "connect",
+    "given",
+    "in_order",
+    "shuffled",
+]

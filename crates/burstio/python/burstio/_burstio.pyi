@@ -1,6 +1,7 @@
 import os
 from collections.abc import Sequence
-from typing import final
+from types import TracebackType
+from typing import Self, final
 
 __version__: str
 
@@ -45,3 +46,118 @@ class Copy:
         """Stop soon; files that are not whole go away."""
     def progress(self) -> Progress:
         """How far it has come."""
+
+@final
+class Sample:
+    """One file's bytes, in the engine's memory, read only: ``memoryview(sample)``."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Stream:
+    """One consumer: what it will take, in order."""
+
+    def plan(self, indices: Sequence[int]) -> None:
+        """Append to what will be taken; any buffer of integers of 4 or 8 bytes does as well.
+
+        Raises IndexError naming an index that is no file's.
+        """
+    def take(self, count: int) -> list[tuple[int, Sample]]:
+        """The next ``count`` samples, fewer at the end of the plan.
+
+        Raises OSError naming a file that can't be read or does not come in time, ConnectionError.
+        """
+    @property
+    def remaining(self) -> int:
+        """Samples that are planned and not taken."""
+    def reset(self) -> None:
+        """Forget what is planned and not taken."""
+    def close(self) -> None:
+        """The same, for good."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class _Feeds:
+    @property
+    def count(self) -> int:
+        """Number of files."""
+    def stream(self) -> Stream:
+        """A new consumer."""
+    def statistics(self) -> dict[str, int]:
+        """Counters (docs/prefetching.md)."""
+    def waits(self) -> list[int]:
+        """Minibatches by how long they were waited for: [i] waited less than 2^i us."""
+    def drain(self) -> None:
+        """Wait until all that has been read is written to the cache."""
+    def close(self) -> int:
+        """End; returns the threads that a stalled source still holds (0 from a Client)."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Engine(_Feeds):
+    """Reads the files of a data set ahead, in threads of this process."""
+
+    def __new__(
+        cls,
+        root: str | os.PathLike[str],
+        files: Sequence[str],
+        *,
+        sizes: Sequence[int] | None = None,
+        identity: str = "",
+        memory_bytes: int = 268435456,
+        in_flight: tuple[int, int] = (8, 256),
+        look_ahead: int = 16384,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: float | None = None,
+        cache_keep_free: float = 0.05,
+        keep: bool = False,
+        tee: bool = True,
+        time_limit_s: float = 30.0,
+    ) -> Engine: ...
+    def serve(self, socket: str | os.PathLike[str]) -> Agent:
+        """Serve other processes of this user, on a socket in a directory of mode 0700.
+
+        Raises OSError where another agent listens there, or others may enter the directory.
+        """
+
+@final
+class Client(_Feeds):
+    """A connection to an agent. Raises ConnectionError where there is none."""
+
+    def __new__(cls, socket: str | os.PathLike[str]) -> Client: ...
+
+@final
+class Agent:
+    """Serves an engine until it is closed; closing it closes the engine."""
+
+    def close(self) -> int:
+        """End all connections and the engine; as ``Engine.close``."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Permutations:
+    """What ``numpy.random.RandomState(seed).permutation(count)`` gives, call after call."""
+
+    def __new__(cls, seed: int) -> Permutations: ...
+    def next(self, count: int) -> list[int]: ...

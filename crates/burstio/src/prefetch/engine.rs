@@ -14,12 +14,10 @@ use super::cache::{Cache, CacheOptions};
 use super::depth::Depth;
 use super::memory::Memory;
 use super::region::Region;
-use super::schedule::{From, Place, Sample, Schedule, StreamId, Task};
+use super::schedule::{CACHE_READS, From, Place, Sample, Schedule, StreamId, Task};
 use super::source::{ReadError, Source};
 use super::statistics::Statistics;
 
-/// Threads beyond the reads in flight, so that the cache is read while the source is waited for.
-const CACHE_READERS: usize = 2;
 /// A reader needs little more than a system call's.
 const STACK_BYTES: usize = 256 << 10;
 /// How long closing waits for reads that the source does not answer.
@@ -58,8 +56,9 @@ impl Default for EngineOptions {
     }
 }
 
-/// Where the depth starts, within its bounds: a first minibatch in one round.
-const FIRST_DEPTH: usize = 32;
+/// Where the depth starts, within its bounds: a first minibatch in few rounds, and not many
+/// threads beside the consumer's where the source turns out to be fast.
+const FIRST_DEPTH: usize = 16;
 
 /// The memory of an engine, and who gets which part of it.
 struct Pool {
@@ -325,7 +324,7 @@ impl Shared {
 
     /// One more reader, if the depth allows more than there are.
     fn grow(self: &Arc<Self>) {
-        let wanted = self.pool.board.with(|schedule| schedule.depth.limit()) + CACHE_READERS;
+        let wanted = self.pool.board.with(|schedule| schedule.depth.limit()) + CACHE_READS;
         let mut readers = self.lock_readers();
         if readers.len() < wanted && !self.closed.load(Relaxed) {
             let reader = self.clone();

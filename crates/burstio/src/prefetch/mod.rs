@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+pub mod agent;
 pub mod board;
 pub mod cache;
 pub mod depth;

@@ -16,6 +16,9 @@ pub type Sample = u32;
 /// A consumer's handle.
 pub type StreamId = u64;
 
+/// Reads of the cache in flight, at most: enough for a local disk, few enough to leave the
+/// processors to those who decode.
+pub const CACHE_READS: usize = 4;
 /// A size that is not known yet.
 pub const UNKNOWN: u64 = u64::MAX;
 /// What a sample of unknown size is taken for until one has been seen [byte].
@@ -94,6 +97,7 @@ pub struct Schedule<T, E> {
     unsettled: usize,
     in_flight: usize,
     most_in_flight: usize,
+    from_cache: usize, // reads of the cache in flight
     look_ahead: usize,
     next_stream: StreamId,
     fulfilled: bool,
@@ -118,6 +122,7 @@ impl<T, E> Schedule<T, E> {
             unsettled: 0,
             in_flight: 0,
             most_in_flight: 0,
+            from_cache: 0,
             look_ahead,
             next_stream: 0,
             fulfilled: false,
@@ -228,7 +233,11 @@ impl<T, E> Schedule<T, E> {
             } else {
                 From::Source
             };
-            if from == From::Source && self.in_flight >= self.depth.limit() {
+            let (now, most) = match from {
+                From::Source => (self.in_flight, self.depth.limit()),
+                From::Cache => (self.from_cache, CACHE_READS),
+            };
+            if now >= most {
                 return None;
             }
             let place = self.admit(sample, urgent)?;
@@ -238,7 +247,7 @@ impl<T, E> Schedule<T, E> {
                 settled: place.is_some(),
             };
             self.flights.insert(sample, flight);
-            self.in_flight += usize::from(from == From::Source);
+            *self.reads(from) += 1;
             self.most_in_flight = self.most_in_flight.max(self.in_flight);
             self.unsettled += usize::from(place.is_none());
             self.streams.get_mut(&id)?.wait_for_next();
@@ -299,7 +308,14 @@ impl<T, E> Schedule<T, E> {
     fn abandon(&mut self, sample: Sample) {
         self.settle(sample);
         if let Some(flight) = self.flights.remove(&sample) {
-            self.in_flight -= usize::from(flight.from == From::Source);
+            *self.reads(flight.from) -= 1;
+        }
+    }
+
+    fn reads(&mut self, from: From) -> &mut usize {
+        match from {
+            From::Source => &mut self.in_flight,
+            From::Cache => &mut self.from_cache,
         }
     }
 
@@ -315,8 +331,9 @@ impl<T, E> Schedule<T, E> {
     /// The cache's copy was no good: the same flight goes on from the source.
     pub fn fall_back(&mut self, sample: Sample) {
         if let Some(flight) = self.flights.get_mut(&sample) {
-            self.in_flight += usize::from(flight.from == From::Cache);
-            flight.from = From::Source;
+            let from = std::mem::replace(&mut flight.from, From::Source);
+            *self.reads(from) -= 1;
+            self.in_flight += 1;
         }
     }
 
@@ -332,8 +349,8 @@ impl<T, E> Schedule<T, E> {
             return;
         };
         self.unsettled -= usize::from(!flight.settled);
+        *self.reads(flight.from) -= 1;
         if flight.from == From::Source {
-            self.in_flight -= 1;
             self.depth.finished(latency, now);
         }
         if let Ok(here) = result {

@@ -1,6 +1,7 @@
 //! The Python module `burstio._burstio`: one file of thin bindings for each part of the crate.
 
 mod copy;
+mod prefetch;
 
 use pyo3::prelude::*;
 
@@ -10,6 +11,9 @@ mod _burstio {
 
     #[pymodule_export]
     use super::copy::{PyCopy, PyProgress, StagingFault};
+
+    #[pymodule_export]
+    use super::prefetch::{PyAgent, PyClient, PyEngine, PyPermutations, PySample, PyStream};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,99 @@
+"""The agent of a node: one engine for all its ranks. ``python -m burstio.agent --help``.
+
+It says ``ready`` on its standard output when ranks may connect, and ends, after all it has read
+is written, at SIGTERM, SIGINT, or with ``--while-stdin`` at the end of its standard input.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from burstio._burstio import Engine
+
+SIGNALS = {signal.SIGTERM, signal.SIGINT}
+
+
+def main() -> int:
+    """Serve until told to end; 1 where a read or the disk could not be waited for."""
+    arguments = _parser().parse_args()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # before there are threads
+    try:
+        engine = _engine(arguments)
+        agent = engine.serve(arguments.socket)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"burstio.agent: {error}", file=sys.stderr)
+        return 2
+    print("ready", flush=True)
+    if arguments.while_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    signal.sigwait(SIGNALS)
+    stuck = agent.close()
+    if arguments.statistics:
+        report = {**engine.statistics(), "waits": engine.waits()}
+        arguments.statistics.write_text(json.dumps(report) + "\n")
+    return 1 if stuck else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m burstio.agent", description=__doc__)
+    add = parser.add_argument
+    add("--socket", type=Path, required=True, help="in a directory that is yours alone")
+    add("--root", type=Path, help="of the data set; default: the manifest's")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--manifest", type=Path, help="of burstlab, which names files and sizes")
+    given.add_argument("--files", type=Path, help="a list of paths below the root, one a line")
+    add("--memory-bytes", type=int, default=256 << 20)
+    add("--in-flight", type=int, nargs=2, default=(8, 256), metavar=("FEWEST", "MOST"))
+    add("--look-ahead", type=int, default=16384, help="samples")
+    add("--cache", type=Path, help="directory on node-local storage")
+    add("--cache-bytes", type=float)
+    add("--cache-keep-free", type=float, default=0.05, help="share of the file system")
+    add("--keep", action="store_true", help="leave the cache for a later run")
+    add("--no-tee", action="store_true", help="write to the cache first, then read it again")
+    add("--time-limit-s", type=float, default=30.0)
+    add("--statistics", type=Path, help="write the counters here at the end, as JSON")
+    add("--while-stdin", action="store_true", help="end with the standard input")
+    return parser
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    root, files, sizes, identity = arguments.root, [], None, ""
+    if arguments.manifest:
+        manifest = json.loads(arguments.manifest.read_bytes())
+        root = root or arguments.manifest.parent / manifest["root"]
+        files = [path for path, *_ in manifest["entries"]]
+        sizes = [size for _, size, *_ in manifest["entries"]]
+        identity = manifest["sha256"]
+    else:
+        files = os.fsdecode(arguments.files.read_bytes()).rstrip("\n").split("\n")
+        if root is None:
+            raise ValueError("--files wants a --root")
+    return Engine(
+        root,
+        files,
+        sizes=sizes,
+        identity=identity,
+        memory_bytes=arguments.memory_bytes,
+        in_flight=tuple(arguments.in_flight),
+        look_ahead=arguments.look_ahead,
+        cache=arguments.cache,
+        cache_bytes=arguments.cache_bytes,
+        cache_keep_free=arguments.cache_keep_free,
+        keep=arguments.keep,
+        tee=not arguments.no_tee,
+        time_limit_s=arguments.time_limit_s,
+    )
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

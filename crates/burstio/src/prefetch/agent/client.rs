@@ -1,0 +1,317 @@
+//! A process that uses an agent: the same streams, with the samples in the agent's memory.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::super::region::Region;
+use super::super::schedule::Sample;
+use super::super::segment::Fingerprint;
+use super::super::source::ReadError;
+use super::server::OWN;
+use super::wire::{self, Frame, Kind};
+
+/// An agent tells of a stalled source itself; this much later it is the agent that has stalled.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Why a client got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A file can't be read, or does not come in time.
+    #[error(transparent)]
+    Read(ReadError),
+    /// The consumer has been told to stop waiting; its stream has ended.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is no agent, or no more.
+    #[error("{}: {problem}", socket.display())]
+    Connection {
+        /// Where it was.
+        socket: PathBuf,
+        /// What happened.
+        problem: String,
+    },
+}
+
+/// A connection to an agent.
+pub struct Client {
+    connection: Mutex<UnixStream>,
+    socket: PathBuf,
+    count: usize,
+    fingerprint: Fingerprint,
+    memory: Arc<Region>,
+    patience: Duration,
+}
+
+impl Client {
+    /// Connect to the agent that listens at `socket`.
+    pub fn connect(socket: &Path) -> Result<Self, ClientError> {
+        let (connection, about, memory) = greet(socket)?;
+        let patience = Duration::from_millis(about[3]) + GRACE;
+        let memory = Region::of_another(memory).map_err(|error| lost(socket, &error))?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            socket: socket.to_owned(),
+            count: about[1] as usize,
+            fingerprint: about[2],
+            memory: Arc::new(memory),
+            patience,
+        })
+    }
+
+    /// Number of files of the data set.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Of the data set.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// A new consumer.
+    pub fn stream(&self) -> Result<RemoteStream, ClientError> {
+        let (connection, _, _) = greet(&self.socket)?;
+        Ok(RemoteStream {
+            connection,
+            socket: self.socket.clone(),
+            memory: self.memory.clone(),
+            released: Arc::new(Mutex::new(Vec::new())),
+            count: self.count,
+            remaining: 0,
+            patience: self.patience,
+        })
+    }
+
+    /// The agent's counters.
+    pub fn statistics(&self) -> Result<Vec<(String, u64)>, ClientError> {
+        let answer = self.ask(Kind::Statistics)?;
+        let text = String::from_utf8_lossy(&answer);
+        let pair = |line: &str| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        Ok(text.lines().filter_map(pair).collect())
+    }
+
+    /// The agent's histogram of waits.
+    pub fn waits(&self) -> Result<Vec<u64>, ClientError> {
+        Ok(wire::decode_long(&self.ask(Kind::Waits)?))
+    }
+
+    /// Wait until the agent has written all that it has read.
+    pub fn drain(&self) -> Result<(), ClientError> {
+        self.ask(Kind::Drain).map(drop)
+    }
+
+    fn ask(&self, question: Kind) -> Result<Vec<u8>, ClientError> {
+        let connection = self
+            .connection
+            .lock()
+            .expect("no thread panics under this lock");
+        wire::send(&connection, question, &[], &[]).map_err(|error| lost(&self.socket, &error))?;
+        Ok(answer(&connection, &self.socket)?.body)
+    }
+}
+
+/// One consumer, whose connection it is.
+pub struct RemoteStream {
+    connection: UnixStream,
+    socket: PathBuf,
+    memory: Arc<Region>,
+    released: Arc<Mutex<Vec<u32>>>,
+    count: usize,
+    remaining: usize,
+    patience: Duration,
+}
+
+impl RemoteStream {
+    /// As [`super::super::engine::Stream::plan`].
+    pub fn plan(&mut self, samples: &[Sample]) -> Result<Result<(), Sample>, ClientError> {
+        if let Some(wrong) = samples
+            .iter()
+            .find(|sample| **sample as usize >= self.count)
+        {
+            return Ok(Err(*wrong));
+        }
+        for part in samples.chunks(1 << 20) {
+            self.send(Kind::Plan, &wire::encode(part))?;
+        }
+        self.remaining += samples.len();
+        Ok(Ok(()))
+    }
+
+    /// As [`super::super::engine::Stream::take`]; who is interrupted has no stream any more.
+    pub fn take(
+        &mut self,
+        count: usize,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Vec<(Sample, RemoteBytes)>, ClientError> {
+        let mut numbers = vec![u32::try_from(count).unwrap_or(u32::MAX)];
+        numbers.append(
+            &mut self
+                .released
+                .lock()
+                .expect("no thread panics under this lock"),
+        );
+        self.send(Kind::Take, &wire::encode(&numbers))?;
+        let mut taken = Vec::new();
+        let deadline = Instant::now() + self.patience;
+        let mut wanted = true;
+        let patient = || {
+            wanted = go_on();
+            wanted && Instant::now() < deadline
+        };
+        let came = wire::wait(&self.connection, patient);
+        if !came.map_err(|error| lost(&self.socket, &error))? {
+            let _ = self.connection.shutdown(std::net::Shutdown::Both); // or its answer is the next
+            let silent = io::Error::new(io::ErrorKind::TimedOut, "the agent does not answer");
+            return Err(if wanted {
+                lost(&self.socket, &silent)
+            } else {
+                ClientError::Interrupted
+            });
+        }
+        loop {
+            let frame = match answer(&self.connection, &self.socket) {
+                Err(ClientError::Read(error)) => {
+                    if error.errno != rustix::io::Errno::TIMEDOUT.raw_os_error() {
+                        self.remaining -= count.min(self.remaining);
+                    }
+                    return Err(ClientError::Read(error));
+                }
+                other => other?,
+            };
+            let last = frame.kind == Kind::Taken;
+            self.unpack(frame, &mut taken)
+                .map_err(|error| lost(&self.socket, &error))?;
+            if last {
+                self.remaining -= taken.len().min(self.remaining);
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn unpack(&self, frame: Frame, taken: &mut Vec<(Sample, RemoteBytes)>) -> io::Result<()> {
+        let mut own = frame.descriptors.into_iter();
+        for entry in frame.body.chunks_exact(24) {
+            let [sample, token] = wire::decode(&entry[..8])[..] else {
+                unreachable!("8 bytes")
+            };
+            let [offset, length] = wire::decode_long(&entry[8..])[..] else {
+                unreachable!("16 bytes")
+            };
+            let (memory, offset) = match offset {
+                OWN => {
+                    let given = own.next().ok_or_else(|| wire::malformed("no descriptor"))?;
+                    (Arc::new(Region::of_another(given)?), 0)
+                }
+                offset => (self.memory.clone(), offset as usize),
+            };
+            memory.at(offset, length as usize); // or it panics here, not where it is used
+            let (released, length) = (self.released.clone(), length as usize);
+            taken.push((
+                sample,
+                RemoteBytes {
+                    memory,
+                    offset,
+                    length,
+                    token,
+                    released,
+                },
+            ));
+        }
+        Ok(())
+    }
+
+    /// As [`super::super::engine::Stream::remaining`].
+    pub fn remaining(&self) -> usize {
+        self.remaining
+    }
+
+    /// As [`super::super::engine::Stream::reset`].
+    pub fn reset(&mut self) -> Result<(), ClientError> {
+        self.remaining = 0;
+        self.send(Kind::Reset, &[])
+    }
+
+    fn send(&self, kind: Kind, body: &[u8]) -> Result<(), ClientError> {
+        wire::send(&self.connection, kind, body, &[]).map_err(|error| lost(&self.socket, &error))
+    }
+}
+
+/// A sample in the agent's memory; the agent is told with the next `take` that it was dropped.
+pub struct RemoteBytes {
+    memory: Arc<Region>,
+    offset: usize,
+    length: usize,
+    token: u32,
+    released: Arc<Mutex<Vec<u32>>>,
+}
+
+impl AsRef<[u8]> for RemoteBytes {
+    fn as_ref(&self) -> &[u8] {
+        let pointer = self.memory.at(self.offset, self.length).as_ptr();
+        // SAFETY: the agent writes nothing here until it is told that this was dropped.
+        unsafe { std::slice::from_raw_parts(pointer, self.length) }
+    }
+}
+
+impl Drop for RemoteBytes {
+    fn drop(&mut self) {
+        self.released
+            .lock()
+            .expect("no thread panics under this lock")
+            .push(self.token);
+    }
+}
+
+fn greet(socket: &Path) -> Result<(UnixStream, Vec<u64>, OwnedFd), ClientError> {
+    let connection = UnixStream::connect(socket).map_err(|error| lost(socket, &error))?;
+    let hello = answer(&connection, socket)?;
+    let about = wire::decode_long(&hello.body);
+    let memory = hello.descriptors.into_iter().next();
+    match (about.len(), about.first(), memory) {
+        (4, Some(&wire::VERSION), Some(memory)) => Ok((connection, about, memory)),
+        _ => Err(lost(
+            socket,
+            &wire::malformed("an agent of another version"),
+        )),
+    }
+}
+
+fn answer(connection: &UnixStream, socket: &Path) -> Result<Frame, ClientError> {
+    let ended = || io::Error::new(io::ErrorKind::ConnectionReset, "the agent has ended");
+    let received = wire::receive(connection).and_then(|frame| frame.ok_or_else(ended));
+    let frame = received.map_err(|error| lost(socket, &error))?;
+    match frame.kind {
+        Kind::Closed => Err(lost(socket, &ended())),
+        Kind::Failed => match failure(&frame.body) {
+            Some(error) => Err(ClientError::Read(error)),
+            None => Err(lost(socket, &wire::malformed("a failure without reason"))),
+        },
+        _ => Ok(frame),
+    }
+}
+
+fn failure(body: &[u8]) -> Option<ReadError> {
+    let (errno, rest) = body.split_first_chunk::<4>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (path, message) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some(ReadError {
+        path: PathBuf::from(std::ffi::OsStr::from_bytes(path)),
+        errno: i32::from_le_bytes(*errno),
+        message: String::from_utf8_lossy(message).into_owned(),
+    })
+}
+
+fn lost(socket: &Path, error: &io::Error) -> ClientError {
+    ClientError::Connection {
+        socket: socket.to_owned(),
+        problem: error.to_string(),
+    }
+}

@@ -1,0 +1,313 @@
+//! The agent: an engine, a socket, and a thread for every connection.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::Shutdown;
+use rustix::process::geteuid;
+
+use super::super::engine::{Bytes, Engine, Stream, TakeError};
+use super::super::schedule::Sample;
+use super::wire::{self, Kind};
+
+/// In place of an offset: the sample lies in memory of its own, which comes with the frame.
+pub const OWN: u64 = u64::MAX;
+
+/// Serves an engine on a socket until it is closed or dropped.
+pub struct Agent {
+    common: Arc<Common>,
+    listener: Arc<UnixListener>,
+    acceptor: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// By number; a thread that has ended takes its connection out.
+type Connections = HashMap<u64, (UnixStream, Option<JoinHandle<()>>)>;
+
+struct Common {
+    engine: Arc<Engine>,
+    socket: PathBuf,
+    connections: Mutex<Connections>,
+    closing: AtomicBool,
+}
+
+impl Agent {
+    /// Listen at `socket`, in a directory that nobody else may enter; it is made.
+    ///
+    /// Fails where another agent listens there, or the directory is open to others.
+    pub fn new(engine: Arc<Engine>, socket: &Path) -> io::Result<Self> {
+        let listener = Arc::new(listen(socket)?);
+        let common = Common {
+            engine,
+            socket: socket.to_owned(),
+            connections: Mutex::new(HashMap::new()),
+            closing: AtomicBool::new(false),
+        };
+        let common = Arc::new(common);
+        let (theirs, accepting) = (common.clone(), listener.clone());
+        let acceptor = std::thread::Builder::new()
+            .name("burstio-accept".into())
+            .spawn(move || accept(&theirs, &accepting))?;
+        Ok(Self {
+            common,
+            listener,
+            acceptor: Mutex::new(Some(acceptor)),
+        })
+    }
+
+    /// The engine that is served.
+    pub fn engine(&self) -> &Engine {
+        &self.common.engine
+    }
+
+    /// End all connections, then the engine, which writes what is to be written. Returns what
+    /// [`Engine::close`] does.
+    pub fn close(&self) -> usize {
+        if self.common.closing.swap(true, Relaxed) {
+            return 0;
+        }
+        let _ = std::fs::remove_file(&self.common.socket);
+        let _ = rustix::net::shutdown(&self.listener, Shutdown::Both); // ends accept(2)
+        let acceptor = self
+            .acceptor
+            .lock()
+            .expect("no thread panics under this lock")
+            .take();
+        acceptor.map(JoinHandle::join);
+        let left = std::mem::take(&mut *self.common.lock());
+        for (socket, _) in left.values() {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        let stuck = self.common.engine.close(); // ends those who wait for a minibatch
+        for (_, thread) in left.into_values() {
+            thread.map(JoinHandle::join);
+        }
+        stuck
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Common {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connections> {
+        self.connections
+            .lock()
+            .expect("no thread panics under this lock")
+    }
+}
+
+fn listen(socket: &Path) -> io::Result<UnixListener> {
+    let directory = socket.parent().unwrap_or(Path::new("/"));
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let found = std::fs::symlink_metadata(directory)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
+        let message = format!(
+            "{}: others may enter it: wanted is mode 0700",
+            directory.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    if UnixStream::connect(socket).is_ok() {
+        let message = format!("{}: another agent listens here", socket.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    }
+    match std::fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {} // the name that a killed agent has left
+    }
+    UnixListener::bind(socket)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", socket.display())))
+}
+
+fn accept(common: &Arc<Common>, listener: &UnixListener) {
+    for number in 0.. {
+        let Ok((socket, _)) = listener.accept() else {
+            return;
+        };
+        let Ok(ours) = socket.try_clone() else {
+            continue;
+        };
+        let serving = common.clone();
+        let mut connections = common.lock();
+        connections.insert(number, (ours, None));
+        let thread = std::thread::Builder::new()
+            .name("burstio-client".into())
+            .spawn(move || {
+                let _ = serve(&serving.engine, &socket); // a client that is gone needs no answer
+                serving.lock().remove(&number);
+            });
+        match thread {
+            Ok(thread) => connections
+                .entry(number)
+                .and_modify(|it| it.1 = Some(thread)),
+            Err(_) => {
+                connections.remove(&number);
+                continue;
+            }
+        };
+    }
+}
+
+/// One connection, to its end.
+fn serve(engine: &Engine, socket: &UnixStream) -> io::Result<()> {
+    if rustix::net::sockopt::socket_peercred(socket)?.uid != geteuid() {
+        return Ok(());
+    }
+    let memory = engine.region().read_only()?;
+    let (source, limit) = (engine.source(), engine.options().time_limit);
+    let about = [
+        wire::VERSION,
+        source.len() as u64,
+        source.fingerprint(),
+        limit.as_millis() as u64,
+    ];
+    wire::send(
+        socket,
+        Kind::Hello,
+        &wire::encode_long(&about),
+        &[memory.as_fd()],
+    )?;
+    drop(memory);
+    let mut connection = Connection {
+        engine,
+        socket,
+        stream: engine.stream(),
+        held: HashMap::new(),
+        tokens: 0,
+    };
+    while let Some(frame) = wire::receive(socket)? {
+        connection.answer(frame)?;
+    }
+    Ok(())
+}
+
+struct Connection<'a> {
+    engine: &'a Engine,
+    socket: &'a UnixStream,
+    stream: Stream,
+    held: HashMap<u32, Arc<Bytes>>,
+    tokens: u32,
+}
+
+impl Connection<'_> {
+    fn answer(&mut self, frame: wire::Frame) -> io::Result<()> {
+        match frame.kind {
+            Kind::Plan => {
+                let plan = wire::decode(&frame.body);
+                self.stream
+                    .plan(&plan)
+                    .map_err(|_| wire::malformed("no such sample"))
+            }
+            Kind::Reset => {
+                self.stream.reset();
+                Ok(())
+            }
+            Kind::Take => {
+                let numbers = wire::decode(&frame.body);
+                let (count, released) = numbers
+                    .split_first()
+                    .ok_or_else(|| wire::malformed("no count"))?;
+                for token in released {
+                    self.held.remove(token);
+                }
+                self.take(*count as usize)
+            }
+            Kind::Statistics => {
+                let all = self.engine.statistics();
+                let lines: String = all
+                    .iter()
+                    .map(|(name, value)| format!("{name} {value}\n"))
+                    .collect();
+                wire::send(self.socket, Kind::Answer, lines.as_bytes(), &[])
+            }
+            Kind::Waits => {
+                let waits = wire::encode_long(&self.engine.waits());
+                wire::send(self.socket, Kind::Answer, &waits, &[])
+            }
+            Kind::Drain => {
+                self.engine.drain();
+                wire::send(self.socket, Kind::Answer, &[], &[])
+            }
+            _ => Err(wire::malformed("not for an agent")),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> io::Result<()> {
+        let socket = self.socket;
+        match self.stream.take(count, || is_there(socket)) {
+            Ok(taken) => self.hand_over(taken),
+            Err(TakeError::Read(error)) => {
+                let mut body = error.errno.to_le_bytes().to_vec();
+                let path = error.path.as_os_str().as_bytes();
+                body.extend((path.len() as u32).to_le_bytes());
+                body.extend(path);
+                body.extend(error.message.as_bytes());
+                wire::send(socket, Kind::Failed, &body, &[])
+            }
+            Err(TakeError::Interrupted) => Ok(()),
+            Err(TakeError::Closed) => wire::send(socket, Kind::Closed, &[], &[]),
+        }
+    }
+
+    fn hand_over(&mut self, taken: Vec<(Sample, Arc<Bytes>)>) -> io::Result<()> {
+        let mut parts = taken.chunks(wire::MOST_DESCRIPTORS).peekable();
+        if parts.peek().is_none() {
+            return wire::send(self.socket, Kind::Taken, &[], &[]);
+        }
+        while let Some(part) = parts.next() {
+            let mut body = Vec::with_capacity(part.len() * 24);
+            let mut descriptors: Vec<BorrowedFd<'_>> = Vec::new();
+            for (sample, bytes) in part {
+                let offset = match bytes.location() {
+                    Ok(offset) => offset as u64,
+                    Err(own) => {
+                        descriptors.push(own.as_fd());
+                        OWN
+                    }
+                };
+                let length = (**bytes).as_ref().len() as u64;
+                self.tokens = self.tokens.wrapping_add(1);
+                body.extend(sample.to_le_bytes());
+                body.extend(self.tokens.to_le_bytes());
+                body.extend(offset.to_le_bytes());
+                body.extend(length.to_le_bytes());
+                self.held.insert(self.tokens, bytes.clone());
+            }
+            let kind = if parts.peek().is_some() {
+                Kind::Part
+            } else {
+                Kind::Taken
+            };
+            wire::send(self.socket, kind, &body, &descriptors)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the client has not hung up.
+fn is_there(socket: &UnixStream) -> bool {
+    let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
+    let now = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let _ = poll(&mut watched, Some(&now));
+    !watched[0]
+        .revents()
+        .intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+}
