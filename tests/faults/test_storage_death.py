@@ -97,7 +97,7 @@ def test_stage_in_to_a_full_disk(place: Place, small_disk: Path, tmp_path: Path)
     assert done.returncode == 123
     record = place.record()
     assert record is not None
-    assert "No space left on device" in record["reason"]
+    assert "no room in the target: 6000000 bytes are wanted" in record["reason"]
     assert place.left_behind() == []
 
 
