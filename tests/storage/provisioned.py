@@ -32,12 +32,14 @@ class Case:
     nodes: int = 1
     needs: frozenset[str] = frozenset()
     emulated_pfs: bool = False
+    way: str = ""  # what its options make of it, where that is another one
     requires: tuple[str, ...] = field(default=(), compare=False)
     options: Callable[[Path], dict[str, Any]] = field(default=lambda _: {}, compare=False)
 
     def __str__(self) -> str:
         words = [self.storage, f"n{self.nodes}", *sorted(self.needs)]
-        return "-".join([*words, "emulated"] if self.emulated_pfs else words)
+        words += [self.way] * bool(self.way) + ["emulated"] * self.emulated_pfs
+        return "-".join(words)
 
 
 class Provisioned:

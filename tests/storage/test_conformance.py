@@ -40,6 +40,11 @@ def provided(root: Path) -> dict[str, Any]:
     return {"path": str(path), "type": mount_of(path).type}
 
 
+def by_gfarmbb(root: Path) -> dict[str, Any]:
+    """Started by Gfarm's own command."""
+    return {"launcher": "gfarmbb"}
+
+
 CASES = [
     Case("pfs"),
     Case("pfs", emulated_pfs=True, needs=frozenset({"mmap", "shared"}), requires=("fuse",)),
@@ -48,6 +53,7 @@ CASES = [
     Case("nodelocal", nodes=2),
     Case("gfarm", requires=GFARM),
     Case("gfarm", needs=frozenset({"mmap", "shared"}), requires=GFARM),
+    Case("gfarm", way="gfarmbb", requires=GFARM, options=by_gfarmbb),
     Case("beeond", requires=BEEOND, options=beeond),
     Case("provided", options=provided),
     Case("provided", nodes=2, needs=frozenset({"shared"}), options=provided),
@@ -55,15 +61,19 @@ CASES = [
 REFUSED = [
     Case("nodelocal", nodes=2, needs=frozenset({"shared"})),
     Case("gfarm", nodes=2, requires=GFARM),
+    Case("gfarm", way="gfarmbb", needs=frozenset({"mmap"}), requires=GFARM, options=by_gfarmbb),
     Case("beeond", nodes=2, requires=BEEOND, options=beeond),
     Case("provided"),
 ]
+# What a host takes only one of says so to the second.
+ALONE = {"gfarmbb": "port 10601 is in use"}
 # What a storage is known not to have. A check that passes all the same makes its test fail.
 LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unlink is ENOENT"}}
 
 
 def parameters(cases: list[Case]) -> list[object]:
-    marks = {case: pytest.mark.requires(*case.requires) for case in cases}
+    slow = [pytest.mark.slow]  # gfarmbb takes seconds
+    marks = {case: [pytest.mark.requires(*case.requires), *slow * bool(case.way)] for case in cases}
     return [pytest.param(case, id=str(case), marks=marks[case]) for case in cases]
 
 
@@ -188,6 +198,11 @@ def test_the_next_one_of_the_same_name_starts_in_the_same_place(fresh: Provision
 def test_two_live_side_by_side(fresh: Provisioned) -> None:
     fresh.start()
     with cell(fresh.case, fresh.root, "neighbour") as neighbour:
+        if told := ALONE.get(fresh.case.way):
+            neighbour.pfs.start(neighbour.supervisor)
+            with pytest.raises(BurstlabError, match=told):
+                neighbour.storage.start()
+            return
         neighbour.start()
         (neighbour.storage.mount / "file").write_text("neighbour")
         assert list(fresh.storage.mount.iterdir()) == []

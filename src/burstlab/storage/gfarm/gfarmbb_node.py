@@ -87,8 +87,9 @@ def prepare(node: Node, mount: str) -> None:
             )
     for address in local_addresses():
         node.lease.directory(socket_directory(address, GFSD_PORT))
+    directory_of(node).mkdir(0o700)
     commands = directory_of(node) / "bin"
-    commands.mkdir(0o700, parents=True)
+    commands.mkdir(0o700)
     for name, text in _COMMANDS.items():
         if name in CONTRIBUTED and find_command(name):
             continue
