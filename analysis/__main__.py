@@ -49,7 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(act)
 
     act = actions.add_parser("tables", help="records into Parquet tables, read once, drawn often")
-    act.add_argument("records", type=Path, nargs="+")
+    source = act.add_mutually_exclusive_group(required=True)
+    source.add_argument("--records", type=Path, nargs="+", help="record files or directories")
+    source.add_argument("--experiment", help="the records of the cells that it has now")
+    act.add_argument("--scale", default="demo", help="of the experiment (default: demo)")
+    act.add_argument("--results", type=Path, default=Path("results"))
     act.add_argument("--output", type=Path, required=True, help="directory")
     act.set_defaults(act=_tables)
     return parser
@@ -75,10 +79,27 @@ def _draw(parsed: argparse.Namespace) -> list[Path]:
     from burstlab.config.experiment import load_experiment
 
     experiment = load_experiment(parsed.experiment)
-    tables = records.load([parsed.results / parsed.experiment / parsed.scale])
+    tables = records.load(_planned(parsed))
     output = parsed.output or parsed.results / "figures" / parsed.experiment / parsed.scale
     drawn = [files.draw(registry.find(f), tables, output / f) for f in experiment.figures]
     return [*(path for paths in drawn for path in paths), *files.tell(tables, output)]
+
+
+def _planned(parsed: argparse.Namespace) -> list[Path]:
+    """Record files of the cells that the experiment has; others are left out, and it is told."""
+    from burstlab.config.experiment import EXPERIMENTS, load_experiment
+
+    name, scale = parsed.experiment, parsed.scale
+    cells = {parsed.results / cell.name for cell in load_experiment(name).cells(name, scale)}
+    found = records.find(parsed.results / name / scale)
+    planned = [path for path in found if path.parent in cells]
+    if others := len(found) - len(planned):
+        print(
+            f"left out: {others} of {len(found)} records in {parsed.results / name / scale}, "
+            f"of cells that {EXPERIMENTS / name}.yaml no longer has",
+            file=sys.stderr,
+        )
+    return planned
 
 
 def _figure(parsed: argparse.Namespace) -> list[Path]:
@@ -91,7 +112,7 @@ def _tell(parsed: argparse.Namespace) -> list[Path]:
 
 
 def _tables(parsed: argparse.Namespace) -> list[Path]:
-    records.load(parsed.records).write(parsed.output)
+    records.load(parsed.records or _planned(parsed)).write(parsed.output)
     return sorted(parsed.output.glob("*.parquet"))
 
 

@@ -75,7 +75,7 @@ def load(places: Iterable[Path]) -> Tables:
     Raises RecordError for a record of another schema, one with a missing or wrong field, and a
     place without any record: numbers are never drawn from part of what is there.
     """
-    paths = [path for place in places for path in _find(place)]
+    paths = [path for place in places for path in find(place)]
     records = [(str(path), read(path)) for path in dict.fromkeys(paths)]
     operations = [
         _operations(path, record.operations) for path, record in records if record.operations
@@ -112,7 +112,8 @@ def read(path: Path) -> Record:
     return record
 
 
-def _find(place: Path) -> list[Path]:
+def find(place: Path) -> list[Path]:
+    """The record files at or below ``place``. Raises RecordError when there is none."""
     if place.is_file():
         return [place]
     found = sorted(path for name in NAMES for path in place.rglob(name))

@@ -13,6 +13,7 @@ SOURCES = {
     "synthetic": "synthetic tiles, made by burstlab's generator",
 }
 MOST_ISSUES = 4
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class Note(NamedTuple):
@@ -94,8 +95,20 @@ def issues(cells: pl.DataFrame) -> list[Note]:
         return []
     kinds: dict[str, list[str]] = {}
     for text in bad["issues"].explode():
-        kinds.setdefault(re.sub(r"\d+(\.\d+)?", "#", text), []).append(text)
+        kinds.setdefault(NUMBER.sub("#", text), []).append(text)
     ranked = sorted(kinds.values(), key=len, reverse=True)
-    told = [f"{texts[0].rstrip('.')} ({len(texts)}x)" for texts in ranked[:MOST_ISSUES]]
+    told = [f"{_one_for_all(texts).rstrip('.')} ({len(texts)}x)" for texts in ranked[:MOST_ISSUES]]
     more = [f"{len(ranked) - MOST_ISSUES} more kinds"] if len(ranked) > MOST_ISSUES else []
     return [Note("Issues", f"in {len(bad)} of {count(len(ran), 'run')}: {'; '.join(told + more)}.")]
+
+
+def _one_for_all(texts: list[str]) -> str:
+    """Texts that differ in their numbers only, as one with the least and the largest of each."""
+    columns = zip(*(NUMBER.findall(text) for text in texts), strict=True)
+    ends = iter([(min(column, key=float), max(column, key=float)) for column in columns])
+
+    def spread(_: re.Match[str]) -> str:
+        low, high = next(ends)
+        return low if float(low) == float(high) else f"{low} to {high}"
+
+    return NUMBER.sub(spread, texts[0])

@@ -26,11 +26,11 @@ rule tables:
     conda:
         "../envs/analysis/conda.yaml"
     params:
-        records="results/{experiment}/{scale}",
+        cells=campaign.cells,
         code=ANALYSIS,
     shell:
-        "PYTHONPATH=src python -m analysis tables {params.records}"
-        " --output {output.tables} > {log} 2>&1"
+        "PYTHONPATH=src python -m analysis tables --experiment {wildcards.experiment}"
+        " --scale {wildcards.scale} --output {output.tables} > {log} 2>&1"
 
 
 rule phases:

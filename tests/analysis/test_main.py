@@ -34,7 +34,7 @@ def test_tables_stand_for_the_records(make: Make, tmp_path: Path) -> None:
     make("pfs")
     make("gfarm", status="skipped", reason="it needs separate hosts")
     tables = tmp_path / "tables"
-    assert main(["tables", str(tmp_path / "results"), "--output", str(tables)]) == 0
+    assert main(["tables", "--records", str(tmp_path / "results"), "--output", str(tables)]) == 0
     for source, name in (("--tables", tables), ("--records", tmp_path / "results")):
         stem = tmp_path / source.strip("-")
         assert main(["figure", "sawada", "3", source, str(name), "--output", str(stem / "f")]) == 0
@@ -45,10 +45,14 @@ def test_tables_stand_for_the_records(make: Make, tmp_path: Path) -> None:
 
 
 def test_draw_makes_all_that_an_experiment_lists_after_a_partial_failure(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     make("pfs")
     make("pfs", repeat=2, status="failed", reason="the workload ended with 1")
+    make("pfs", nodes=4, workflow_time=77.0)
     experiments = tmp_path / "config/experiments"
     experiments.mkdir(parents=True)
     (experiments / "trial.yaml").write_text(EXPERIMENT)
@@ -59,7 +63,13 @@ def test_draw_makes_all_that_an_experiment_lists_after_a_partial_failure(
         *(f"sawada-{n}.{suffix}" for n in (1, 3) for suffix in ("svg", "png", "csv")),
         *("phases.csv", "phases.html", "summary.rst"),
     }
-    assert "failed" in pl.read_csv(output / "sawada-1.csv")["kind"]
+    drawn = pl.read_csv(output / "sawada-1.csv")
+    assert "failed" in drawn["kind"]
+    assert set(drawn["nodes"]) == {1}, "the experiment no longer has the cell on 4 nodes"
+    assert capsys.readouterr().err == (
+        "left out: 1 of 3 records in results/trial/demo, "
+        "of cells that config/experiments/trial.yaml no longer has\n"
+    )
 
 
 EXPERIMENT = """

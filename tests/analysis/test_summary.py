@@ -49,6 +49,14 @@ def test_what_went_wrong_is_part_of_it(make: Make, tmp_path: Path) -> None:
     assert "in 1 of 1 run: cache on node01 is not cold" in text
 
 
+def test_issues_of_one_kind_are_told_with_all_their_numbers(make: Make, tmp_path: Path) -> None:
+    """Not with those of the first, which is another one on each figure."""
+    for repeat, percent in enumerate((35, 21, 148), 1):
+        issue = f"others used {percent}% of 2 processors"
+        make("pfs", repeat=repeat, issues=(issue,))
+    assert "others used 21 to 148% of 2 processors (3x)" in told(tmp_path)
+
+
 @pytest.mark.parametrize(
     "reason",
     ["*gfmd* `died` in |it|_", "`half", "**bold", "a_ b__ [1]_ <http://x>`_", "\\", ":a:`b`"],

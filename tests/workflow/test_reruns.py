@@ -122,6 +122,18 @@ def test_one_more_value_runs_only_what_is_new(
     assert planned().jobs["noop"] == 4
 
 
+def test_tables_and_figures_are_of_the_cells_there_are(
+    checkout: Checkout, planned: Callable[..., Run]
+) -> None:
+    checkout.change("config/experiments/nothing.yaml", "nodes: [1, 2]", "nodes: [1]")
+    assert planned().jobs == {**FIGURES, "total": 3}
+    assert checkout.shell(TARGET).status == 0
+    summary = (checkout.root / "results/figures/nothing/demo/summary.rst").read_text()
+    assert "4 cells (4 ok)" in summary
+    told = (checkout.root / "results/logs/tables/nothing-demo.log").read_text()
+    assert "left out: 4 of 8 records" in told
+
+
 def test_a_changed_program_runs_again_when_asked(planned: Callable[..., Run]) -> None:
     assert planned("--forcerun noop").jobs["noop"] == 8
 

@@ -1,5 +1,6 @@
 """All experiments of a checkout on one site: what the Snakemake rules ask for, answered."""
 
+import hashlib
 import inspect
 import json
 import shlex
@@ -31,6 +32,13 @@ class DatasetWildcards(Protocol):
     """Of the rule that makes data sets."""
 
     dataset: str
+
+
+class TablesWildcards(Protocol):
+    """Of the rule that reads the records of an experiment."""
+
+    experiment: str
+    scale: str
 
 
 class Campaign:
@@ -164,6 +172,11 @@ class Campaign:
     def modules(self, environment: str) -> list[str]:
         """Environment modules that the site has for an environment of envs/."""
         return self.site.modules.get(environment, [])
+
+    def cells(self, wildcards: TablesWildcards) -> str:
+        """Which cells an experiment has, in few letters: tables of others are outdated."""
+        names = "\n".join(self.records(wildcards.experiment, wildcards.scale))
+        return hashlib.sha256(names.encode()).hexdigest()[:12]
 
     def _run(self, wildcards: Wildcards, output: object) -> str:
         """Flags for ``burstlab run``, quoted.
