@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -186,3 +187,41 @@ def test_a_host_whose_disk_is_full_at_the_start_is_named(many: Many, small_disk:
     assert ended.record["reason"].startswith("node02: "), ended.record["reason"]
     assert small_disk in ended.record["reason"]
     assert "No space left on device" in ended.record["reason"]
+
+
+BY_GFARMBB = ("-o", "launcher=gfarmbb")
+
+
+def test_gfarmbb_starts_it_on_every_host(many: Many) -> None:
+    manifest = many.data_set("gfarmbb", SIZES)
+    ended = many.run_on_all(
+        f'{WRITE_HERE}\nls "$BURSTLAB_DATA" | wc -l', *BY_GFARMBB, "-o", "stage_in=gfpcopy",
+        *("--dataset", manifest, "--staging", "eager"),
+    )  # fmt: skip
+    assert ended.record["status"] == "ok", (ended.said, ended.told)
+    assert ended.record["storage"]["launcher"] == "gfarmbb"
+    assert not [what for what in ended.record["issues"] if "teardown" in what or "left" in what]
+    for node in NODES:
+        *where, files, entries = ended.told[node].split()
+        assert (where, entries) == ([node] * 5, "4")
+        assert int(files) >= 5
+
+
+def test_gfarmbb_names_the_host_where_its_port_is_taken(many: Many) -> None:
+    taken = "import socket, time; s = socket.create_server(('', 10600)); print(1); time.sleep(60)"
+    command = many.on("node03", sys.executable, "-uc", taken)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline()
+        ended = many.run("true", *BY_GFARMBB)
+        other.terminate()
+    assert (ended.status, ended.record["status"]) == (122, "failed"), ended.said
+    assert ended.record["reason"].startswith("node03: port 10600 is in use")
+
+
+@pytest.mark.parametrize("daemon", ["gfmd", "gfsd", "gfarm2fs"])
+def test_the_death_of_a_daemon_of_gfarmbb_is_told(many: Many, daemon: str) -> None:
+    node = "node01" if daemon == "gfmd" else "node02"
+    ended = many.run(f"ssh -n {node} pkill -9 -o -x {daemon}; sleep 60", *BY_GFARMBB)
+    assert (ended.status, ended.record["status"]) == (122, "failed"), ended.said
+    assert f"{node}: {daemon} died" in ended.record["reason"]
