@@ -37,6 +37,7 @@ class Agent:
         self._host = host
         self._reaped = lease.reap()
         self._lease = Lease.create(f"{hello['id']}.{host}", cell_dir=hello["cell_dir"])
+        self._lease.mark()
         directory = Path(hello["directory"])
         try:
             self._lease.directory(directory)

@@ -159,6 +159,7 @@ class Cell:
         self.lease = Lease.create(
             identifier, cell_dir=str(request.cell_dir), command=list(request.command)
         )
+        self.lease.mark()
         self.supervisor = Supervisor(self.lease)
         self.supervisor.tick = self.timeline.tick
         directory = self._own_directory(request.local_dir)

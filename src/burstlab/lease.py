@@ -79,6 +79,10 @@ class Lease:
         os.fsync(lock.fileno())
         return lease
 
+    def mark(self) -> None:
+        """What this process calls from now on, without ``spawn``, is of the cell, too."""
+        os.environ[MARKER] = self.id
+
     def directory(self, path: str | Path) -> Path:
         """Make a new private directory (0700) that goes with the lease.
 

@@ -50,8 +50,10 @@ class Hosts:
         answers, said = _lines(commands, step)
         for name in self.names:
             told = answers.get(name, {"error": f"no answer to {step}: {said}"})
-            if why := told.get("error") or told.get("gone"):
-                raise NodeError(name, why)
+            if "gone" in told:
+                raise NodeError(name, f"{told['gone']} ended with status {told['status']}: {said}")
+            if "error" in told:
+                raise NodeError(name, told["error"])
         return answers
 
 
