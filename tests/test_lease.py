@@ -155,11 +155,47 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     assert not (tmp_path / "scratch").exists()
 
 
-def test_a_lease_cut_to_nothing_still_ends_its_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [2, 20])
+def test_an_identity_that_is_cut_off_is_found_by_its_mark(tmp_path: Path, kept: int) -> None:
+    identifier = dead_holder(tmp_path / "scratch")
+    journal = lease.leases()[0]
+    text = journal.read_text()
+    journal.write_text(text[: text.rstrip().rindex("\n") + 1 + kept])
+    assert lease.reap() == []
+    assert carriers(identifier) == []
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_a_lease_cut_to_nothing_ends_its_processes_and_tells_what_it_can_not_do(
+    tmp_path: Path,
+) -> None:
     identifier = dead_holder(tmp_path / "scratch")
     lease.leases()[0].write_text("")
-    lease.reap()
+    (problem,) = lease.reap()
+    assert f"look for directories named burstlab-{identifier}" in problem
     assert carriers(identifier) == []
+    assert lease.reap() == []
+
+
+@pytest.mark.requires("root")
+def test_a_full_disk_under_the_journal_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", full], check=True)
+    monkeypatch.setenv("BURSTLAB_STATE", str(full / "state"))
+    try:
+        held = Lease.create()
+        with pytest.raises(OSError, match="No space left on device"):
+            for number in range(1000):
+                held.directory(tmp_path / str(number))
+        assert not (tmp_path / str(number)).exists()
+        assert held.journal.read_text().endswith("}\n"), "no half line for the next to spoil"
+        assert held.clean() == []
+        held.release()
+    finally:
+        subprocess.run(["umount", full], check=True)
 
 
 @pytest.mark.requires("root")

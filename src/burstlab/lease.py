@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -209,7 +210,11 @@ class Lease:
         return left
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        self._lock.write(json.dumps(entry).encode() + b"\n")
+        """All of a line or nothing: half of one, on a full disk, would spoil the next."""
+        line, size = json.dumps(entry).encode() + b"\n", os.fstat(self._lock.fileno()).st_size
+        if self._lock.write(line) != len(line):
+            os.ftruncate(self._lock.fileno(), size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.journal))
 
 
 class Held:
@@ -235,7 +240,8 @@ def read(journal: Path) -> Held:
     held = Held(journal)
     for line in journal.read_text(errors="replace").splitlines():
         if line[:1].isdigit():
-            held.processes.append(Identity.from_stat(line, held.boot or None))
+            with suppress(ValueError, IndexError):  # cut off; the mark of the cell finds it, too
+                held.processes.append(Identity.from_stat(line, held.boot or None))
             continue
         try:
             entry = json.loads(line)
@@ -298,10 +304,16 @@ def reap(grace_s: float = 5.0) -> list[str]:
     """
     problems = []
     for lease in stale():
+        nameless = not read(lease.journal).about
         left = lease.clean(grace_s)
         problems += [f"{lease.id}: {problem}" for problem in left]
         if not left:
             lease.release()
+        if nameless:
+            problems.append(
+                f"{lease.id}: the lease has lost its beginning: look for directories named "
+                f"burstlab-{lease.id} where the cell had its node-local scratch and its --pfs"
+            )
     return problems
 
 
