@@ -142,6 +142,15 @@ def pids_on(cluster: Cluster, machine: str) -> list[int]:
     return found
 
 
+def identities(cluster: Cluster, machine: str) -> list[Identity]:
+    """Processes of a machine."""
+    found = []
+    for pid in pids_on(cluster, machine):
+        with suppress(ProcessLookupError):
+            found.append(Identity.of(pid))
+    return found
+
+
 class Machine:
     """One machine, as it was before any cell: what is there besides has been left behind."""
 
@@ -155,24 +164,19 @@ class Machine:
 
     def booted(self) -> None:
         """What runs now, and what lies where nothing outlives a boot, is the machine's own."""
-        self._processes = {*map(Identity.of, pids_on(self.cluster, self.name))}
+        self._processes = {*identities(self.cluster, self.name)}
         self._mounts, self._lost = self._mounted(), {*self._scratch(self.LOST)}
 
     def left(self) -> list[str]:
         """Processes, mounts (name spaces held by one among them), files and leases of cells."""
-        found = []
-        for pid in pids_on(self.cluster, self.name):
-            with suppress(ProcessLookupError):
-                if Identity.of(pid) not in self._processes:
-                    found.append(f"process {pid}: {' '.join(command_line(pid))}")
+        found = [f"process {p.pid}: {' '.join(command_line(p.pid))}" for p in self._strangers()]
         found += [f"mount {line}" for line in sorted(self._mounted() - self._mounts)]
         found += [*self._new(self.KEPT, self._kept), *self._new(self.LOST, self._lost)]
         return [f"{self.name}: {what}" for what in found]
 
     def sweep(self) -> None:
         """End and remove what is left."""
-        found = pids_on(self.cluster, self.name)
-        end([one for one in map(Identity.of, found) if one not in self._processes], grace_s=0)
+        end(self._strangers(), grace_s=0)
         new = [line.split()[1] for line in self._mounted() - self._mounts]
         files = [*self._new(self.KEPT, self._kept), *self._new(self.LOST, self._lost)]
         enter = ["nsenter", "-t", str(self.cluster.machines()[self.name]), "-m", "-p", "--wdns=/"]
@@ -183,6 +187,9 @@ class Machine:
     def root(self) -> Path:
         """Its root directory, from this host."""
         return Path(f"/proc/{self.cluster.machines()[self.name]}/root")
+
+    def _strangers(self) -> list[Identity]:
+        return [one for one in identities(self.cluster, self.name) if one not in self._processes]
 
     def _mounted(self) -> set[str]:
         text = (self.root().parent / "mounts").read_text()
