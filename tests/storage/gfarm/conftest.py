@@ -9,7 +9,7 @@ import pytest
 from burstlab import lease
 from burstlab.lease import Lease
 from burstlab.mounts import mounted_at
-from burstlab.nodes import VirtualNodes
+from burstlab.nodes import Node, VirtualNodes
 from burstlab.pfs.site import MountedPfs
 from burstlab.storage.gfarm import GfarmStorage
 from burstlab.storage.interface import Context
@@ -31,6 +31,11 @@ class Running:
     def directory(self) -> Path:
         """Of the node: configuration, key, spool, logs."""
         return self.storage.context.hosts[0].local_dir / "gfarm"
+
+    @property
+    def node(self) -> Node:
+        """What a node action gets."""
+        return Node(self.storage.context.hosts[0], self.lease)
 
     def wrong(self) -> list[str]:
         """What a cell asks again and again while its workload runs."""

@@ -10,7 +10,7 @@ import pytest
 from tests.lab.cluster import NODES, Cluster
 from tests.storage.gfarm.many import SHARED, Many
 
-pytestmark = pytest.mark.requires("root", "netns", "lab", "gfarm", "fuse")
+pytestmark = [pytest.mark.requires("root", "netns", "lab", "gfarm", "fuse"), pytest.mark.slow]
 
 SMALL_DISK = "/local/disk"  # a directory on every node, and a disk of 6 MB on the second
 
@@ -151,9 +151,10 @@ exec 3>"$BURSTLAB_MOUNT/lost"
 echo one >&3
 for process in /proc/[0-9]*; do
     case "$(readlink $process/cwd) $(tr '\\0' ' ' <$process/cmdline)" in
-        "$BURSTLAB_LOCAL/gfarm/spool gfsd: c"*) kill -9 ${process#/proc/} && echo killed ;;
+        "$BURSTLAB_LOCAL/gfarm/spool gfsd: c"*) workers="${workers:-} ${process#/proc/}" ;;
     esac
 done 2>/dev/null
+kill -9 $workers && echo killed  # at once: a cell that has noticed ends this very shell
 echo two >&3 && exec 3>&- && echo written
 """
 

@@ -1,0 +1,100 @@
+"""The Gfarm that gfarmbb(1) starts, on this host: what it needs, what it must not end."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from burstlab.lease import MARKER
+from burstlab.storage.gfarm.gfarmbb_node import CONTRIBUTED, prepare
+from tests.cell.running import Place, until
+from tests.storage.gfarm import conftest
+
+pytestmark = [pytest.mark.requires("gfarm"), pytest.mark.slow]
+
+OPTION = ("--storage", "gfarm", "-o", "launcher=gfarmbb")
+
+
+def test_its_pkill_ends_this_cells_processes_only(tmp_path: Path) -> None:
+    gfarm = conftest.prepare(tmp_path)
+    try:
+        node = gfarm.node
+        prepare(node, str(gfarm.mount))
+        (tmp_path / "gfsd").symlink_to("/bin/sleep")
+        ours, others = (
+            subprocess.Popen([tmp_path / "gfsd", "60"], env={MARKER: mark})
+            for mark in (node.lease.id, f"{node.lease.id}.other")
+        )
+        named = subprocess.Popen(["sleep", "60"], env={MARKER: node.lease.id})
+        path = f"{node.host.local_dir}/gfarm/bin:/usr/bin:/bin"
+        subprocess.run(["pkill", "gfsd"], env={MARKER: node.lease.id, "PATH": path}, check=False)
+        assert ours.wait(10) == -signal.SIGTERM
+        assert (others.poll(), named.poll()) == (None, None)
+    finally:
+        for child in (others, named):
+            child.kill()
+            child.wait(10)
+        gfarm.take_down()
+
+
+def test_a_mount_that_gfarmbb_does_not_miss_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CONTRIBUTED:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    place = Place(tmp_path / "place")
+    place.root.mkdir()
+    done = place.run(*OPTION, run=["true"])
+    record = place.record()
+    assert record is not None
+    assert (done.returncode, record["status"]) == (122, "failed"), done.stderr
+    assert "gfarmbb ended well, and" in record["reason"]
+    assert "is not mounted" in record["reason"]
+    assert place.left_behind() == []
+
+
+def test_a_step_that_fails_is_told_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config-gfsd").write_text("#!/bin/sh\necho this disk is strange >&2; exit 3\n")
+    (tmp_path / "config-gfsd").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    place = Place(tmp_path / "place")
+    place.root.mkdir()
+    place.run(*OPTION, run=["true"])
+    record = place.record()
+    assert record is not None
+    assert record["status"] == "failed"
+    assert "config-gfsd" in record["reason"]
+    assert "exit status 3): this disk is strange" in record["reason"]
+    assert place.left_behind() == []
+
+
+def test_paths_that_gfarmbb_would_take_apart_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path / "two words")
+    place.root.mkdir()
+    done = place.run(*OPTION, run=["true"])
+    record = place.record()
+    assert record is not None
+    assert (done.returncode, record["status"]) == (0, "skipped")
+    assert "gfarmbb does not quote paths" in record["reason"]
+
+
+@pytest.mark.parametrize("phase", ["provision", "run"])
+def test_a_killed_cell_is_reaped(tmp_path: Path, phase: str) -> None:
+    place = Place(tmp_path)
+    cell = place.start(*OPTION, run=["sleep", "60"])
+    assert cell.stderr is not None
+    for line in cell.stderr:
+        if f" {phase} " in line:
+            break
+    if phase == "provision":
+        until(lambda: list(tmp_path.glob("scratch/*/*/gfarm/bb/etc/gfmd.conf")), "gfarmbb works")
+    cell.kill()
+    cell.communicate()
+    assert place.reap().returncode == 0
+    assert place.left_behind() == []
