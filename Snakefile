@@ -43,3 +43,7 @@ for name in campaign.experiments:
 onstart:
     in_one_line(drive_alone)
     in_one_line(campaign.check_start, local=workflow.local_exec)
+
+
+onerror:
+    in_one_line(campaign.tell_failures)

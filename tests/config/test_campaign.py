@@ -78,11 +78,44 @@ def test_an_experiment_can_t_have_the_name_of_a_rule(root: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("figures", "results/figures is for figures: rename it"),
+        ("datasets", "results/datasets is for data sets: rename it"),
+        ("analysis", "analysis is a file or directory of the checkout, and would be the target"),
+        ("my experiment", "its name may have letters, digits and . _ + - only"),
+    ],
+)
+def test_an_experiment_can_t_have_the_name_of_something_else(
+    root: Path, name: str, told: str
+) -> None:
+    experiments = root / "config/experiments"
+    (experiments / "sawada.yaml").rename(experiments / f"{name}.yaml")
+    with pytest.raises(ConfigurationError) as caught:
+        Campaign(root, {"site": "local"})
+    assert str(caught.value).startswith(f"config/experiments/{name}.yaml: {told}")
+
+
+def test_results_of_another_site_are_neither_overwritten_nor_drawn(root: Path) -> None:
+    name = "sawada/demo/montage/pfs-none/n1/default/r1"
+    local = Campaign(root, {"site": "local"})
+    local.prepared("montage")(SimpleNamespace(cell=name))
+    local.check_start(local=True)
+    assert Campaign(root, {"site": "local"}).targets("sawada", "demo")
+    other = Campaign(root, {"site": "slurm"})
+    line = "results/sawada/demo holds what was measured on site local, and this is site slurm: "
+    with pytest.raises(ConfigurationError, match=line):
+        other.targets("sawada", "demo")
+    other.prepared("montage")(SimpleNamespace(cell=name))
+    with pytest.raises(ConfigurationError, match=line):
+        other.check_start(local=False)
+    assert other.targets("sawada", "paper")
+
+
 def test_a_workload_wants_a_rule_and_a_program(root: Path) -> None:
     (root / "rules/montage.smk").unlink()
-    with pytest.raises(
-        ConfigurationError, match=r"workload: there is no 'montage' \(allowed: none\)"
-    ):
+    with pytest.raises(ConfigurationError, match=r"workload: there is no 'montage' \(allowed: "):
         Campaign(root, {"site": "local"})
 
 

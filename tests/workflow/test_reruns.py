@@ -4,11 +4,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.workflow.checkout import Checkout, Run
-from tests.workflow.conftest import TARGET
+from tests.workflow.conftest import TARGET, moved
 
 pytestmark = pytest.mark.slow
 CELL = "results/nothing/demo/noop/nodelocal-eager/n2/end=good/r2"
@@ -28,6 +29,18 @@ def test_a_failed_cell_fails_the_run_and_stops_no_other(half: tuple[Checkout, Ru
 
 def test_a_failed_cell_shows_its_block_in_the_terminal(half: tuple[Checkout, Run]) -> None:
     assert half[1].text.count("FAILED in run: ") == 4
+
+
+def test_the_end_of_a_run_with_failures_names_commands_that_work(
+    half: tuple[Checkout, Run], tmp_path: Path
+) -> None:
+    checkout = moved(half[0], tmp_path)
+    why, draw = (line for line in half[1].text.splitlines() if line.startswith("burstlab: "))
+    assert why.startswith("burstlab: 4 cells of nothing failed. Why: ")
+    assert checkout.shell(why.split("Why: ")[1]).text.count("exit status") == 4
+    drawn = checkout.shell(draw.split("there is: ")[1])
+    assert drawn.status == 0, drawn.text
+    assert "4 failed, 4 ok" in (checkout.root / drawn.text.splitlines()[-1]).read_text()
 
 
 def test_a_second_run_takes_up_what_failed(done: tuple[Checkout, Run]) -> None:

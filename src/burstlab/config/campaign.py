@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,18 @@ from burstlab.errors import BurstlabError, ConfigurationError
 
 Answer = TypeVar("Answer")
 SETTINGS = ("site", "scale")
+SITE = "site"  # in results/EXPERIMENT/SCALE: which one its records are of
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+OWN = {  # what else lies in results/
+    "datasets": "data sets",
+    "environments": "versions of programs",
+    "figures": "figures",
+    "lab": "make lab-demo",
+    "logs": "logs",
+    "run": "cells that were run by hand",
+    "tables": "tables",
+    "report.html": "the report",
+}
 
 
 class Wildcards(Protocol):
@@ -60,6 +73,8 @@ class Campaign:
         self._datasets = load_datasets(root / DATASETS)
         catalog = survey(root)
         names = sorted(path.stem for path in (root / EXPERIMENTS).glob("*.yaml"))
+        for name in names:
+            _check_name(name, root)
         self.experiments = {name: load_experiment(name, root, catalog) for name in names}
         self.scale = str(settings.get("scale", self.site.default_scale))
         self._check_scale("scale" in settings)
@@ -83,6 +98,7 @@ class Campaign:
         self._replaced: dict[str, bool] = {}
         self._existing: dict[str, bool] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
+        self._asked: set[str] = set()  # cells of this run
         self.run = _answering(self._run)
         self.conditions = _answering(self._conditions)
         self.definition = _answering(self._definition)
@@ -132,7 +148,21 @@ class Campaign:
                 f"{EXPERIMENTS}/{experiment}.yaml has no scale {scale!r}{allowed(scale, scales)}: "
                 "give --config scale="
             )
+        self._check_site(Path("results", experiment, scale))
         return self.experiments[experiment]
+
+    def _check_site(self, results: Path) -> None:
+        """Raises ConfigurationError when another site's records lie there."""
+        try:
+            other = (results / SITE).read_text().strip()
+        except FileNotFoundError:
+            return
+        if other != self.site_name:
+            raise ConfigurationError(
+                f"{results} holds what was measured on site {other}, and this is site "
+                f"{self.site_name}: move it away (mv {results} {results}-{other}) or measure in "
+                "another checkout"
+            )
 
     # --- parts of rules ---
 
@@ -155,6 +185,7 @@ class Campaign:
         checked = workload not in self.environments or Path(environment).exists()
 
         def paths(wildcards: Wildcards) -> list[str]:
+            self._asked.add(wildcards.cell)
             wanted = [] if checked else [environment]
             dataset = self._cell(wildcards).block.dataset
             if dataset is not None:
@@ -250,6 +281,28 @@ class Campaign:
             )
         for problem in self._damaged():
             raise ConfigurationError(problem)
+        for results in self._places():
+            self._check_site(results)
+            results.mkdir(parents=True, exist_ok=True)
+            (results / SITE).write_text(f"{self.site_name}\n")
+
+    def _places(self) -> list[Path]:
+        """Directories of the experiments and scales of this run."""
+        return sorted({Path("results", *cell.split("/")[:2]) for cell in self._asked})
+
+    def tell_failures(self) -> None:
+        """What to do about the cells of this run that failed."""
+        for results in self._places():
+            experiment, scale = results.parts[-2:]
+            own = [cell for cell in self._asked if cell.startswith(f"{experiment}/{scale}/")]
+            failed = sum(Path("results", cell, "failed.json").exists() for cell in own)
+            if failed:
+                print(
+                    f"burstlab: {failed} cells of {experiment} failed. Why: grep -r --include "
+                    f"failed.json '\"reason\"' {results}\nburstlab: figures of what there is: "
+                    f"python -m analysis draw {experiment} --scale {scale}",
+                    file=sys.stderr,
+                )
 
     def _damaged(self) -> Iterator[str]:
         """The data sets of this run that are not what their manifest says."""
@@ -260,8 +313,8 @@ class Campaign:
             if path.exists():
                 for problem in verify(read_manifest(path)):
                     yield (
-                        f"{path}: {problem}: mend it, or make it again (burstlab dataset make "
-                        f"{dataset}) and run its cells again (--forcerun)"
+                        f"{path}: {problem}: mend it, or make the data set again, as it is now: "
+                        f"burstlab dataset make {dataset}"
                     )
 
     def _check_scale(self, asked_for: bool) -> None:
@@ -287,6 +340,22 @@ def _recorded_content(cell: str) -> str:
         return f"given {record['dataset']['manifest_sha256']}"
     except (OSError, ValueError, KeyError):
         return "given, not looked at yet"
+
+
+def _check_name(experiment: str, root: Path) -> None:
+    """Raises ConfigurationError when results or targets of that name are something else."""
+    where = f"{EXPERIMENTS / experiment}.yaml"
+    if not NAME.fullmatch(experiment):
+        raise ConfigurationError(f"{where}: its name may have letters, digits and . _ + - only")
+    if experiment in OWN:
+        raise ConfigurationError(
+            f"{where}: results/{experiment} is for {OWN[experiment]}: rename it"
+        )
+    if (root / experiment).exists():
+        raise ConfigurationError(
+            f"{where}: {experiment} is a file or directory of the checkout, and would be the "
+            "target: rename it"
+        )
 
 
 def _answering(method: Callable[..., Any]) -> partial[Any]:
