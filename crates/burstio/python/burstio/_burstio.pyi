@@ -8,6 +8,9 @@ __version__: str
 class StagingFault(Exception):
     """The first file that could not be staged, and why, in one line."""
 
+class PeerLost(StagingFault):
+    """Another node of a broadcast has failed, and tells why."""
+
 @final
 class Progress:
     """How far a staging has come."""
@@ -35,10 +38,13 @@ class Copy:
         target: str | os.PathLike[str],
         files: Sequence[tuple[str, int, str]],
         most_in_flight: int = 256,
+        children: Sequence[str] = (),
+        token: bytes = ...,
     ) -> Copy:
         """Begin. ``files``: path below both, size in bytes, SHA-256 (empty: not known).
 
-        Raises StagingFault when the target can't be made or has no room.
+        ``children``: host:port of each Listening that everything is sent to; 16 bytes of ``token``
+        make sure of it. Raises StagingFault when the target can't be made or has no room.
         """
     def wait(self, longest_s: float) -> bool:
         """Whether all is copied and durable, no later than this. Raises StagingFault."""
@@ -46,6 +52,24 @@ class Copy:
         """Stop soon; files that are not whole go away."""
     def progress(self) -> Progress:
         """How far it has come."""
+
+@final
+class Listening:
+    """A node of a broadcast, whose files come from another node."""
+
+    def __new__(
+        cls,
+        target: str | os.PathLike[str],
+        files: Sequence[tuple[str, int, str]],
+        present: Sequence[int],
+        token: bytes,
+    ) -> Listening:
+        """Make the directories and listen. ``present``: indices of files that are there."""
+    @property
+    def port(self) -> int:
+        """Where it listens, on all addresses of this host."""
+    def begin(self, children: Sequence[str]) -> Copy:
+        """Receive everything, and send it on to each host:port of ``children``."""
 
 @final
 class Sample:

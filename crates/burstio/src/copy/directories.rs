@@ -17,8 +17,8 @@ const LISTED_FROM: usize = 4;
 
 /// One directory while its files are copied.
 pub struct Pair {
-    /// In the source.
-    pub source: OwnedFd,
+    /// In the source, if there is one on this node.
+    pub source: Option<OwnedFd>,
     /// In the target.
     pub target: OwnedFd,
     /// Made by this staging: nothing can be there already.
@@ -27,7 +27,7 @@ pub struct Pair {
 
 /// All directories that have files.
 pub struct Directories {
-    source: PathBuf,
+    source: Option<PathBuf>,
     target: PathBuf,
     all: Vec<Directory>,
 }
@@ -46,7 +46,11 @@ struct State {
 
 impl Directories {
     /// Give each entry its directory, and make all of them in the target.
-    pub fn make(source: &Path, target: &Path, entries: &mut [Entry]) -> Result<Self, CopyError> {
+    pub fn make(
+        source: Option<&Path>,
+        target: &Path,
+        entries: &mut [Entry],
+    ) -> Result<Self, CopyError> {
         let mut files: Vec<(String, usize)> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
         for entry in entries {
@@ -75,7 +79,7 @@ impl Directories {
         });
         let all = all.collect();
         Ok(Directories {
-            source: source.to_owned(),
+            source: source.map(Path::to_owned),
             target: target.to_owned(),
             all,
         })
@@ -98,10 +102,16 @@ impl Directories {
         if let Some(pair) = &state.pair {
             return Ok(pair.clone());
         }
-        let source = open(&self.source.join(&directory.path)).map_err(Fault::reading)?;
-        if directory.files >= LISTED_FROM {
-            list(&source, 2 * directory.files).map_err(Fault::reading)?;
-        }
+        let source = match &self.source {
+            Some(root) => {
+                let source = open(&root.join(&directory.path)).map_err(Fault::reading)?;
+                if directory.files >= LISTED_FROM {
+                    list(&source, 2 * directory.files).map_err(Fault::reading)?;
+                }
+                Some(source)
+            }
+            None => None,
+        };
         let target = open(&self.target.join(&directory.path)).map_err(Fault::writing)?;
         let pair = Arc::new(Pair {
             source,

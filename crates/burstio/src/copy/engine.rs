@@ -1,5 +1,6 @@
 //! The threads of a staging.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -14,6 +15,7 @@ use super::concurrency::Controller;
 use super::directories::Directories;
 use super::file::{self, Outcome, Shared};
 use super::order::{Order, Turn};
+use super::peers::Children;
 use super::{CopyError, Entry, Fault};
 
 const SHORTEST_WINDOW: Duration = Duration::from_millis(40);
@@ -41,11 +43,20 @@ pub struct Progress {
     pub in_flight: usize,
 }
 
-struct Job {
-    entries: Vec<Entry>,
-    directories: Directories,
-    shared: Shared,
-    copied: AtomicU64,
+/// What the threads of a staging share.
+pub struct Job {
+    /// All files; the same list on every node of a broadcast.
+    pub entries: Vec<Entry>,
+    /// Where they lie.
+    pub directories: Directories,
+    /// With those who copy a file.
+    pub shared: Shared,
+    /// Files that this staging has written.
+    pub copied: AtomicU64,
+    /// Who gets what this node reads or receives.
+    pub children: Children,
+    /// Known to be there already.
+    pub had: HashSet<usize>,
     present: AtomicU64,
     limit: AtomicUsize,
     state: Mutex<State>,
@@ -62,43 +73,32 @@ struct State {
 }
 
 impl Copy {
-    /// Begin to copy `entries` from one directory to another, which is made with its parent there.
+    /// Begin to copy `entries` from one directory to another, which is made, and to the children.
     pub fn start(
         source: &Path,
         target: &Path,
-        mut entries: Vec<Entry>,
+        entries: Vec<Entry>,
         most_in_flight: usize,
+        children: Children,
     ) -> Result<Self, CopyError> {
-        let directories = Directories::make(source, target, &mut entries)?;
-        let root = lock(target)?;
-        if directories.all_fresh() {
-            check_space(target, &root, &entries)?;
-        }
+        let job = Job::prepare(Some(source), target, entries, children, HashSet::new())?;
         let controller = Controller::new(most_in_flight);
-        let order = Order::new(&entries, directories.len());
-        let job = Arc::new(Job {
-            entries,
-            directories,
-            shared: Shared::default(),
-            copied: AtomicU64::new(0),
-            present: AtomicU64::new(0),
-            limit: AtomicUsize::new(controller.limit()),
-            state: Mutex::new(State {
-                order,
-                busy: 0,
-                workers: 0,
-                ended: false,
-                error: None,
-            }),
-            changed: Condvar::new(),
-            root,
-        });
+        job.limit.store(controller.limit(), Relaxed);
+        Ok(Copy::spawn(job, move |job| job.manage(controller)))
+    }
+
+    /// Have `work` done in a thread, and made durable.
+    pub fn spawn(job: Job, work: impl FnOnce(&Arc<Job>) + Send + 'static) -> Self {
+        let job = Arc::new(job);
         let managed = job.clone();
-        let manager = std::thread::spawn(move || managed.manage(controller));
-        Ok(Copy {
+        let manager = std::thread::spawn(move || {
+            work(&managed);
+            managed.end();
+        });
+        Copy {
             job,
             manager: Some(manager),
-        })
+        }
     }
 
     /// Wait for the end, no longer than this; returns whether it has come. The first file that
@@ -150,11 +150,64 @@ impl Drop for Copy {
 }
 
 impl Job {
+    /// Make the directories and hold the target; without a source the files come from elsewhere.
+    pub fn prepare(
+        source: Option<&Path>,
+        target: &Path,
+        mut entries: Vec<Entry>,
+        children: Children,
+        had: HashSet<usize>,
+    ) -> Result<Self, CopyError> {
+        let directories = Directories::make(source, target, &mut entries)?;
+        let root = lock(target)?;
+        if directories.all_fresh() {
+            check_space(target, &root, &entries)?;
+        }
+        Ok(Job {
+            state: Mutex::new(State {
+                order: Order::new(&entries, directories.len()),
+                busy: 0,
+                workers: 0,
+                ended: false,
+                error: None,
+            }),
+            entries,
+            directories,
+            shared: Shared::default(),
+            copied: AtomicU64::new(0),
+            children,
+            present: AtomicU64::new(had.len() as u64),
+            had,
+            limit: AtomicUsize::new(0),
+            changed: Condvar::new(),
+            root,
+        })
+    }
+
+    /// Whether nobody wants the rest any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Relaxed)
+    }
+
+    /// Whether every file has come. The first one that has not is the error.
+    pub fn check_complete(&self) -> Result<(), CopyError> {
+        let state = self.lock();
+        if let Some(error) = &state.error {
+            return Err(error.clone());
+        }
+        let done = self.copied.load(Relaxed) as usize + self.had.len();
+        match done == self.entries.len() {
+            true => Ok(()),
+            false => Err(Fault::NotSent.of(format!("{} files", self.entries.len() - done))),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    fn fail(&self, error: CopyError) {
+    /// Stop for this reason, unless there is one already.
+    pub fn fail(&self, error: CopyError) {
         let mut state = self.lock();
         state.error.get_or_insert(error);
         drop(state);
@@ -162,8 +215,8 @@ impl Job {
         self.changed.notify_all();
     }
 
-    /// Adapt the number of files in flight until all are copied, then make them durable.
-    fn manage(self: Arc<Self>, mut controller: Controller) {
+    /// Adapt the number of files in flight until all are copied.
+    fn manage(self: &Arc<Self>, mut controller: Controller) {
         let (mut began, mut files, mut bytes) = (Instant::now(), 0, 0);
         let mut cancelled = None;
         while self.have_workers(controller.limit()) {
@@ -185,7 +238,16 @@ impl Job {
                 self.changed.notify_all();
             }
         }
-        if !self.shared.cancelled.load(Relaxed)
+        if !self.is_cancelled()
+            && let Err(fault) = self.children.end()
+        {
+            self.fail(fault.of(self.children.names()));
+        }
+    }
+
+    /// Make what was copied durable, and tell.
+    fn end(&self) {
+        if !self.is_cancelled()
             && let Err(errno) = rustix::fs::syncfs(&self.root)
         {
             self.fail(Fault::writing(errno).of("synchronising the target"));
@@ -238,11 +300,21 @@ impl Job {
         while let Some(turn) = self.next(last.take()) {
             let entry = &self.entries[turn.file];
             let opened = self.directories.open(entry.directory);
-            match opened.and_then(|pair| file::stage(entry, &pair, &self.shared, &mut buffer)) {
+            let staged = opened.and_then(|pair| {
+                let numbered = (turn.file, entry);
+                file::stage(numbered, &pair, &self.shared, &self.children, &mut buffer)
+            });
+            match staged {
                 Ok(Outcome::Copied) => self.copied.fetch_add(1, Relaxed),
                 Ok(Outcome::Present) => self.present.fetch_add(1, Relaxed),
                 Err(fault) => {
-                    self.fail(fault.of(&*entry.path));
+                    let lost = matches!(fault, Fault::Peer(_));
+                    let of = if lost {
+                        self.children.names()
+                    } else {
+                        entry.path.clone()
+                    };
+                    self.fail(fault.of(of));
                     0
                 }
             };

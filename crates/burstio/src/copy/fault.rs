@@ -62,6 +62,12 @@ pub enum Fault {
     /// A path that leads out of the root, or is not text.
     #[error("is no path below the data set")]
     BadPath,
+    /// A node of the broadcast can't be reached any more: its own error tells why.
+    #[error("the connection between two nodes is lost: {}", said(*.0))]
+    Peer(Errno),
+    /// The broadcast ended too early.
+    #[error("did not come from the parent in the tree")]
+    NotSent,
     /// A panic, told on stderr.
     #[error("burstio itself failed")]
     Defect,

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags};
@@ -10,6 +11,7 @@ use rustix::io::Errno;
 
 use super::directories::Pair;
 use super::order::SMALL_BYTES;
+use super::peers::Children;
 use super::{Entry, Fault};
 use crate::checksum::Hasher;
 
@@ -31,6 +33,15 @@ pub struct Shared {
     pub bytes: AtomicU64,
 }
 
+impl Shared {
+    fn check_wanted(&self) -> Result<(), Fault> {
+        match self.cancelled.load(Relaxed) {
+            true => Err(Fault::Cancelled),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What had to be done for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -40,33 +51,63 @@ pub enum Outcome {
     Present,
 }
 
-/// Have the file whole under its name. `buffer` is the worker's own, for any number of files.
+/// Have the file whole under its name, and send it to the `children`, to whom it is number `file`.
+/// `buffer` is the worker's own, for any number of files.
 pub fn stage(
-    entry: &Entry,
-    pair: &Pair,
+    (file, entry): (usize, &Entry),
+    pair: &Arc<Pair>,
     shared: &Shared,
+    children: &Children,
     buffer: &mut Vec<u8>,
 ) -> Result<Outcome, Fault> {
-    if !pair.fresh && is_present(entry, pair, shared, buffer)? {
+    let present = !pair.fresh && is_present(entry, pair, shared, buffer)?;
+    if present {
         shared.bytes.fetch_add(entry.size, Relaxed);
-        return Ok(Outcome::Present);
+        if !children.any() {
+            return Ok(Outcome::Present);
+        }
     }
+    let from = if present {
+        Some(&pair.target)
+    } else {
+        pair.source.as_ref()
+    };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let source = rustix::fs::openat(&pair.source, entry.name(), flags, Mode::empty());
-    let source = File::from(source.map_err(Fault::reading)?);
+    let source = rustix::fs::openat(
+        from.ok_or(Fault::Missing)?,
+        entry.name(),
+        flags,
+        Mode::empty(),
+    );
+    let mut source = File::from(source.map_err(Fault::reading)?);
     if entry.size <= SMALL_BYTES {
         read_whole(entry, source, buffer)?;
-        let mut partial = Partial::create(entry, pair)?;
-        partial.write(&buffer[..entry.size as usize], shared)?;
-        partial.finish()?;
+        children.send(file, &buffer[..entry.size as usize])?;
+        if !present {
+            let mut partial = Partial::create(entry, pair)?;
+            partial.write(&buffer[..entry.size as usize], shared)?;
+            partial.finish()?;
+        }
+    } else if present {
+        each_block(entry, &mut source, shared, buffer, |block| {
+            children.send(file, block)
+        })?;
     } else {
         let mut partial = Partial::create(entry, pair)?;
-        if !partial.reflink(&source, entry, shared, buffer)? {
-            copy_blocks(entry, source, &mut partial, shared, buffer)?;
+        if children.any() || !partial.reflink(&source, entry, shared, buffer)? {
+            let hasher = each_block(entry, &mut source, shared, buffer, |block| {
+                children.send(file, block)?;
+                partial.write(block, shared)
+            })?;
+            check_content(entry, hasher)?;
         }
         partial.finish()?;
     }
-    Ok(Outcome::Copied)
+    Ok(if present {
+        Outcome::Present
+    } else {
+        Outcome::Copied
+    })
 }
 
 /// Size and checksum are right, so nothing of a wrong file is ever written.
@@ -79,19 +120,6 @@ fn read_whole(entry: &Entry, mut source: File, buffer: &mut Vec<u8>) -> Result<(
     check_size(entry, found as u64)?;
     let mut hasher = Hasher::default();
     hasher.update(&buffer[..size]);
-    check_content(entry, hasher)
-}
-
-fn copy_blocks(
-    entry: &Entry,
-    mut source: File,
-    partial: &mut Partial<'_>,
-    shared: &Shared,
-    buffer: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let hasher = each_block(entry, &mut source, shared, buffer, |block| {
-        partial.write(block, shared)
-    })?;
     check_content(entry, hasher)
 }
 
@@ -108,9 +136,7 @@ fn each_block(
     }
     let (mut hasher, mut done, mut advised) = (Hasher::default(), 0, 0);
     loop {
-        if shared.cancelled.load(Relaxed) {
-            return Err(Fault::Cancelled);
-        }
+        shared.check_wanted()?;
         if advised < entry.size && advised < done + AHEAD_BYTES / 2 {
             // Advice: what comes of it is seen when the blocks are read.
             let length = std::num::NonZeroU64::new(AHEAD_BYTES);
@@ -125,7 +151,9 @@ fn each_block(
             });
         }
         hasher.update(&buffer[..count]);
-        each(&buffer[..count])?;
+        if count > 0 {
+            each(&buffer[..count])?;
+        }
         if count < BLOCK_BYTES {
             check_size(entry, done)?;
             return Ok(hasher);
@@ -195,13 +223,13 @@ fn is_present(
 /// The target's file under its partial name, which goes away unless it is finished.
 struct Partial<'a> {
     name: String,
-    own_name: &'a str,
-    directory: &'a OwnedFd,
+    entry: &'a Entry,
+    pair: Arc<Pair>,
     file: Option<File>,
 }
 
 impl<'a> Partial<'a> {
-    fn create(entry: &'a Entry, pair: &'a Pair) -> Result<Self, Fault> {
+    fn create(entry: &'a Entry, pair: &Arc<Pair>) -> Result<Self, Fault> {
         let name = format!(".{}.burstlab-partial", entry.name());
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -210,8 +238,8 @@ impl<'a> Partial<'a> {
         let file = Some(File::from(file));
         Ok(Partial {
             name,
-            own_name: entry.name(),
-            directory: &pair.target,
+            entry,
+            pair: pair.clone(),
             file,
         })
     }
@@ -245,7 +273,8 @@ impl<'a> Partial<'a> {
     /// Close it, which tells of writes that failed late, and give it its name.
     fn finish(mut self) -> Result<(), Fault> {
         close(self.file.take().expect("not finished")).map_err(Fault::writing)?;
-        rustix::fs::renameat(self.directory, &*self.name, self.directory, self.own_name)
+        let directory = &self.pair.target;
+        rustix::fs::renameat(directory, &*self.name, directory, self.entry.name())
             .map_err(Fault::writing)?;
         self.name.clear();
         Ok(())
@@ -256,8 +285,42 @@ impl Drop for Partial<'_> {
     fn drop(&mut self) {
         if !self.name.is_empty() {
             // The reason of the failure is told; what can't be removed is overwritten next time.
-            let _ = rustix::fs::unlinkat(self.directory, &*self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&self.pair.target, &*self.name, AtFlags::empty());
         }
+    }
+}
+
+/// A file that comes in blocks from another node.
+pub struct Arriving<'a> {
+    partial: Partial<'a>,
+    hasher: Hasher,
+    done: u64,
+}
+
+impl<'a> Arriving<'a> {
+    /// Nothing of it has come yet.
+    pub fn create(entry: &'a Entry, pair: &Arc<Pair>) -> Result<Self, Fault> {
+        Ok(Arriving {
+            partial: Partial::create(entry, pair)?,
+            hasher: Hasher::default(),
+            done: 0,
+        })
+    }
+
+    /// The next block; `None` when that was the last one, and the file has its name.
+    pub fn write(mut self, block: &[u8], shared: &Shared) -> Result<Option<Self>, Fault> {
+        shared.check_wanted()?;
+        let entry = self.partial.entry;
+        self.hasher.update(block);
+        self.done += block.len() as u64;
+        self.partial.write(block, shared)?;
+        if self.done < entry.size {
+            return Ok(Some(self));
+        }
+        check_size(entry, self.done)?;
+        check_content(entry, self.hasher)?;
+        self.partial.finish()?;
+        Ok(None)
     }
 }
 
@@ -267,6 +330,7 @@ fn close(file: File) -> Result<(), Errno> {
     unsafe { rustix::io::try_close(file.into_raw_fd()) }
 }
 
-fn errno(error: &std::io::Error) -> Errno {
+/// The system's number of an error.
+pub fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

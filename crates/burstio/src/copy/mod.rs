@@ -16,10 +16,14 @@ mod engine;
 mod fault;
 mod file;
 mod order;
+mod peers;
+mod receive;
 
 pub use concurrency::MOST;
 pub use engine::{Copy, Progress};
 pub use fault::{CopyError, Fault};
+pub use peers::{Children, Token};
+pub use receive::Listening;
 
 use crate::checksum::Checksum;
 

@@ -1,6 +1,7 @@
 //! `burstio.Copy`: the staging engine.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use pyo3::create_exception;
@@ -8,7 +9,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 
 use crate::checksum;
-use crate::copy::{Copy, CopyError, Entry, MOST, Progress};
+use crate::copy::{Children, Copy, CopyError, Entry, Fault, Listening, MOST, Progress, Token};
 
 create_exception!(
     _burstio,
@@ -17,9 +18,19 @@ create_exception!(
     "The first file that could not be staged."
 );
 
+create_exception!(
+    _burstio,
+    PeerLost,
+    StagingFault,
+    "Another node has failed, and tells why."
+);
+
 impl From<CopyError> for PyErr {
     fn from(error: CopyError) -> Self {
-        StagingFault::new_err(error.to_string())
+        match error.fault {
+            Fault::Peer(_) => PeerLost::new_err(error.to_string()),
+            _ => StagingFault::new_err(error.to_string()),
+        }
     }
 }
 
@@ -30,17 +41,20 @@ pub struct PyCopy(Copy);
 #[pymethods]
 impl PyCopy {
     #[new]
-    #[pyo3(signature = (source, target, files, most_in_flight=MOST))]
+    #[pyo3(signature = (source, target, files, most_in_flight=MOST, children=vec![], token=Token::default()))]
     fn new(
         py: Python<'_>,
         source: PathBuf,
         target: PathBuf,
         files: Vec<(String, u64, String)>,
         most_in_flight: usize,
+        children: Vec<String>,
+        token: Token,
     ) -> PyResult<Self> {
-        let entries = files.into_iter().map(entry).collect::<PyResult<_>>()?;
+        let entries = entries(files)?;
         Ok(PyCopy(py.detach(|| {
-            Copy::start(&source, &target, entries, most_in_flight)
+            let children = Children::connect(&children, &token)?;
+            Copy::start(&source, &target, entries, most_in_flight, children)
         })?))
     }
 
@@ -84,6 +98,43 @@ impl PyProgress {
     fn in_flight(&self) -> usize {
         self.0.in_flight
     }
+}
+
+/// See `_burstio.pyi`.
+#[pyclass(name = "Listening", frozen)]
+pub struct PyListening {
+    #[pyo3(get)]
+    port: u16,
+    waiting: Mutex<Option<Listening>>,
+}
+
+#[pymethods]
+impl PyListening {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        target: PathBuf,
+        files: Vec<(String, u64, String)>,
+        present: Vec<usize>,
+        token: Token,
+    ) -> PyResult<Self> {
+        let (entries, present) = (entries(files)?, present.into_iter().collect());
+        let waiting = py.detach(|| Listening::start(&target, entries, present, token))?;
+        Ok(PyListening {
+            port: waiting.port(),
+            waiting: Mutex::new(Some(waiting)),
+        })
+    }
+
+    fn begin(&self, py: Python<'_>, children: Vec<String>) -> PyResult<PyCopy> {
+        let waiting = self.waiting.lock().unwrap().take();
+        let waiting = waiting.ok_or_else(|| PyValueError::new_err("it has begun already"))?;
+        Ok(PyCopy(py.detach(|| waiting.begin(&children))?))
+    }
+}
+
+fn entries(files: Vec<(String, u64, String)>) -> PyResult<Vec<Entry>> {
+    files.into_iter().map(entry).collect()
 }
 
 fn entry((path, size, digits): (String, u64, String)) -> PyResult<Entry> {

@@ -10,7 +10,7 @@ mod _burstio {
     use super::*;
 
     #[pymodule_export]
-    use super::copy::{PyCopy, PyProgress, StagingFault};
+    use super::copy::{PeerLost, PyCopy, PyListening, PyProgress, StagingFault};
 
     #[pymodule_export]
     use super::prefetch::{PyAgent, PyClient, PyEngine, PyPermutations, PySample, PyStream};

@@ -248,7 +248,11 @@ impl PyPermutations {
 
 /// As Python's own errors of files are: the class follows errno.
 fn unreadable(error: &ReadError) -> PyErr {
-    PyOSError::new_err((error.errno, error.message.clone(), error.path.clone()))
+    PyOSError::new_err((
+        error.errno,
+        error.message.clone(),
+        error.path.clone().into_os_string(),
+    ))
 }
 
 impl From<ClientError> for PyErr {
