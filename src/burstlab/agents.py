@@ -165,14 +165,14 @@ class AgentNodes:
             if now > began + limit_s:
                 for host in missing:
                     self._lose(host, self._with_words(failure))
-                raise NodeError(missing[0], self._lost[missing[0]])
+                raise NodeError(named := self._named(missing), self._lost[named])
             if vigilant and now > asked + ASK_S:
                 self._send({"health": True, "number": "alive"})
                 asked = now
                 for host in missing:
                     if now - max(began, self._heard.get(host, 0)) > SILENT_S:
                         self._lose(host, "no longer answers")
-            for answer in self._read(min(ASK_S, began + limit_s - now), missing[0], failure):
+            for answer in self._read(min(ASK_S, began + limit_s - now), missing, failure):
                 host = answer["host"] = self._as_allocated(answer["host"])
                 self._heard[host] = time.monotonic()
                 if "ending" in answer:
@@ -206,14 +206,14 @@ class AgentNodes:
     def _lose(self, host: str, why: str) -> None:
         self._lost.setdefault(host, why)
 
-    def _read(self, wait_s: float, missing: str, failure: str) -> list[dict[str, Any]]:
+    def _read(self, wait_s: float, missing: Sequence[str], failure: str) -> list[dict[str, Any]]:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         if not select.select([descriptor], [], [], max(wait_s, 0))[0]:
             return []
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
-            raise NodeError(missing, self._with_words(failure))
+            raise NodeError(self._named(missing), self._with_words(failure))
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         return [answer for line in lines if (answer := self._parse(line)) is not None]
 
@@ -227,6 +227,11 @@ class AgentNodes:
             return answer
         self._noise.append(line.decode(errors="replace"))
         return None
+
+    def _named(self, missing: Sequence[str]) -> str:
+        """The host whose fault it is: a launcher that starts all or none names it in its words."""
+        words = self._with_words("").replace(":", " ").split()
+        return next((host for host in missing if host in words), missing[0])
 
     def _with_words(self, what: str) -> str:
         """With the last line of the agents, or else of their login, but for the launcher's
