@@ -4,6 +4,7 @@ Methods carry the names and C arguments of struct fuse_operations (libfuse 3, fu
 """
 
 import ctypes
+import errno
 import os
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from burstlab.pfs.libc import check, libc
 from burstlab.pfs.serving import Serving, change, metadata, served, wait_until
 
 PASSED_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_TRUNC | os.O_EXCL
+CLOSING_S = 0.5  # at most, from the last close(2) of a file until the kernel has told of it
 _Memory = ctypes.c_char * (1 << 30)  # only ever a window onto libfuse's own buffer
 
 
@@ -66,13 +68,24 @@ class Data(Serving):
     def write(self, _: None, buffer: Any, size: int, offset: int, open_file: Any) -> int:
         """pwrite(2). The client holds some of it back, unless the file is open with O_DIRECT."""
         began, descriptor = time.monotonic(), open_file.contents.fh
-        count = os.pwrite(descriptor, _window(buffer, size), offset)
+        count = self._store(descriptor, _window(buffer, size), offset)
         if descriptor in self._direct:
             wait_until(self.costs.transfer(began, count))
         else:
             end, self._stored_at[descriptor] = self.costs.write_behind(began, count)
             wait_until(end)
         return count
+
+    def _store(self, descriptor: int, data: memoryview, offset: int) -> int:
+        """pwrite(2). The kernel tells of a last close when close(2) is over, so the space of a file
+        that was closed and removed before may come free only now."""
+        while True:
+            try:
+                return os.pwrite(descriptor, data, offset)
+            except OSError as error:
+                if error.errno != errno.ENOSPC or not self.unlinked.since(CLOSING_S):
+                    raise
+            time.sleep(0.001)
 
     @served
     def flush(self, _: None, open_file: Any) -> None:

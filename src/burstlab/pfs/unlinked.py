@@ -8,6 +8,7 @@ the file is unlinked at once, and the hidden name leads to a descriptor of it.
 
 import os
 import re
+import time
 
 _HIDDEN = re.compile(rb"/\.fuse_hidden[0-9a-f]{16}$")
 
@@ -22,6 +23,11 @@ class Unlinked:
 
     def __init__(self) -> None:
         self._descriptors: dict[bytes, int] = {}
+        self._last_s = 0.0  # when one was added, by the monotonic clock
+
+    def since(self, seconds: float) -> bool:
+        """Whether there is any, and one was added within so many seconds."""
+        return bool(self._descriptors) and time.monotonic() < self._last_s + seconds
 
     def unlink(self, real: bytes, hidden: bytes) -> None:
         """Unlink ``real`` and keep it reachable as ``hidden``. Raises OSError."""
@@ -32,6 +38,7 @@ class Unlinked:
             os.close(descriptor)
             raise
         self._descriptors[hidden] = descriptor
+        self._last_s = time.monotonic()
 
     def find(self, path: bytes) -> bytes | None:
         """A link that leads to the file, to be followed; None for an ordinary path."""
