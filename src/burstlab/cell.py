@@ -156,13 +156,17 @@ class Cell:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
         identifier = request.key.id
+        scratch = request.local_dir / f"burstlab-{identifier}"
         self.lease = Lease.create(
-            identifier, cell_dir=str(request.cell_dir), command=list(request.command)
+            identifier,
+            cell_dir=str(request.cell_dir),
+            command=list(request.command),
+            scratch=str(scratch),
         )
         self.lease.mark()
         self.supervisor = Supervisor(self.lease)
         self.supervisor.tick = self.timeline.tick
-        directory = self._own_directory(request.local_dir)
+        directory = self._own_directory(scratch)
         self.nodes = self._nodes(directory)
         self.pfs = self._parallel_file_system(directory)
         context = Context(
@@ -177,15 +181,15 @@ class Cell:
         )
         self.storage = request.storage(request.storage_options, context)
 
-    def _own_directory(self, local_dir: Path) -> Path:
+    def _own_directory(self, scratch: Path) -> Path:
         """The cell's node-local directory on this host."""
         try:
-            return self.lease.directory(local_dir / f"burstlab-{self.request.key.id}")
+            return self.lease.directory(scratch)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EROFS):
                 raise
             raise ConfigurationError(
-                f"--local-dir {local_dir}: {error.strerror} on {os.uname().nodename}: a directory "
+                f"--local-dir {scratch.parent}: {error.strerror} on {os.uname().nodename}: a directory "
                 "that is there and can be written is wanted, on every host"
             ) from error
 
@@ -296,6 +300,7 @@ class Cell:
             "BURSTLAB_STORAGE": self.storage.name,
             "BURSTLAB_SHARED": "true" if self.storage.shared else "false",
             "BURSTLAB_CELL_DIR": str(request.cell_dir),
+            "BURSTLAB_PYTHON": sys.executable,
             **self.storage.environment(),
         }
 

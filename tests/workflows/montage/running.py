@@ -73,11 +73,11 @@ class Workplace:
             text=True,
         )
 
-    def check(self) -> subprocess.CompletedProcess[str]:
+    def check(self, **variables: str) -> subprocess.CompletedProcess[str]:
         """The verdict on the mosaic."""
         return subprocess.run(
-            [sys.executable, DIRECTORY / "check"],
-            env=self.environment(2, {}),
+            [DIRECTORY / "check"],
+            env=self.environment(2, {"BURSTLAB_PYTHON": sys.executable, **variables}),
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,

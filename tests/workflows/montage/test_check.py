@@ -37,6 +37,15 @@ def tile_area(place: Workplace, number: int) -> tuple[slice, slice]:
     return slice(top, top + tile["NAXIS2"]), slice(left, left + tile["NAXIS1"])
 
 
+def test_it_is_judged_by_the_interpreter_of_burstlab(tmp_path: Path, finished: Workplace) -> None:
+    """A module or conda environment may put a python3 without astropy on PATH."""
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 9\n")
+    (tmp_path / "python3").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert finished.check(PATH=path).returncode == 0
+    assert finished.check(PATH=path, BURSTLAB_PYTHON="").returncode == 9
+
+
 def refused(place: Workplace) -> str:
     """The one line with which the check refuses the mosaic."""
     done = place.check()
