@@ -138,7 +138,7 @@ def test_burstlab_run_takes_the_flags(
         assert (request.key.experiment, request.key.scale) == ("sawada", scale)
         assert len(request.allocation.hosts) == cell.nodes
         assert request.cell_dir == Path.cwd() / "results" / cell.name
-        assert not request.key.parameters
+        assert list(request.key.parameters) == cell.block.parameters
 
 
 def test_site_flag_of_burstlab_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
