@@ -155,6 +155,26 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     assert not (tmp_path / "scratch").exists()
 
 
+def test_the_beginning_of_a_lease_suffices_for_its_scratch(tmp_path: Path) -> None:
+    held = Lease.create(scratch=str(tmp_path / "scratch"))
+    held.directory(tmp_path / "scratch")
+    (tmp_path / "scratch/file").touch()
+    os.truncate(held.journal, len(held.journal.read_text().splitlines()[0]) + 1)
+    assert held.clean() == []
+    assert not (tmp_path / "scratch").exists()
+    held.release()
+
+
+def test_scratch_that_is_there_already_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    held = Lease.create(scratch=str(tmp_path / "scratch"))
+    with pytest.raises(FileExistsError):
+        held.directory(tmp_path / "scratch")
+    assert held.clean() == []
+    assert (tmp_path / "scratch").exists()
+    held.release()
+
+
 @pytest.mark.parametrize("kept", [2, 20])
 def test_an_identity_that_is_cut_off_is_found_by_its_mark(tmp_path: Path, kept: int) -> None:
     identifier = dead_holder(tmp_path / "scratch")

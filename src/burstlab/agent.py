@@ -36,9 +36,11 @@ class Agent:
     def __init__(self, host: str, hello: dict[str, Any]) -> None:
         self._host = host
         self._reaped = lease.reap()
-        self._lease = Lease.create(f"{hello['id']}.{host}", cell_dir=hello["cell_dir"])
-        self._lease.mark()
         directory = Path(hello["directory"])
+        self._lease = Lease.create(
+            f"{hello['id']}.{host}", cell_dir=hello["cell_dir"], scratch=str(directory)
+        )
+        self._lease.mark()
         try:
             self._lease.directory(directory)
         except FileExistsError as error:

@@ -189,8 +189,8 @@ class Cell:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EROFS):
                 raise
             raise ConfigurationError(
-                f"--local-dir {scratch.parent}: {error.strerror} on {os.uname().nodename}: a directory "
-                "that is there and can be written is wanted, on every host"
+                f"--local-dir {scratch.parent}: {error.strerror} on {os.uname().nodename}: "
+                "a directory that is there and can be written is wanted, on every host"
             ) from error
 
     def _nodes(self, directory: Path) -> Nodes:

@@ -62,7 +62,11 @@ class Lease:
 
     @classmethod
     def create(cls, identifier: str | None = None, **about: Any) -> "Lease":
-        """A new lease held by this process; ``about`` says for what (shown by `leases`)."""
+        """A new lease held by this process; ``about`` says for what (shown by `leases`).
+
+        A ``scratch`` among it is the path of the first ``directory``: the beginning of a journal
+        is on disk before anything is done, and a crash may cost the rest.
+        """
         identifier = identifier or f"{time.strftime('%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         journal = state_directory() / f"{identifier}.lease"
         holder = {
@@ -91,6 +95,7 @@ class Lease:
         """
         path = Path(path)
         if path.exists() or path.is_symlink():
+            self._write({"not ours": str(path)})
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         self._write({"directory": str(path)})
         try:
@@ -249,10 +254,11 @@ def read(journal: Path) -> Held:
             continue
         if "holder" in entry:
             held.about = entry
+            held.directories += [entry["scratch"]] if "scratch" in entry else []
         elif "directory" in entry:
             held.directories.append(entry["directory"])
         elif "not ours" in entry:
-            held.directories.remove(entry["not ours"])
+            held.directories = [one for one in held.directories if one != entry["not ours"]]
         elif "mount" in entry:
             held.mounts.append(entry["mount"])
         elif "undo" in entry:
