@@ -64,7 +64,7 @@ class AgentNodes:
         self._pending = b""
         self._noise: list[str] = []
         self._log = (cell_dir / "agents.log").open("wb")
-        self._chatter = chatter(launch)
+        self._chatter, self._ended = chatter(launch), f"{launch} has ended"
         # An agent is not of the cell but of a lease of its own: the cell, which ends what carries
         # its mark, is cleaned by it on this very host.
         argv = [
@@ -143,7 +143,7 @@ class AgentNodes:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError) as error:
-            raise NodeError(self.hosts[0].name, self._with_words("lost")) from error
+            raise NodeError(self.hosts[0].name, self._with_words(self._ended)) from error
 
     def _collect(
         self,
@@ -172,7 +172,7 @@ class AgentNodes:
                 for host in missing:
                     if now - max(began, self._heard.get(host, 0)) > SILENT_S:
                         self._lose(host, "no longer answers")
-            for answer in self._read(min(ASK_S, began + limit_s - now), missing, failure):
+            for answer in self._read(min(ASK_S, began + limit_s - now), missing):
                 host = answer["host"] = self._as_allocated(answer["host"])
                 self._heard[host] = time.monotonic()
                 if "ending" in answer:
@@ -206,14 +206,14 @@ class AgentNodes:
     def _lose(self, host: str, why: str) -> None:
         self._lost.setdefault(host, why)
 
-    def _read(self, wait_s: float, missing: Sequence[str], failure: str) -> list[dict[str, Any]]:
+    def _read(self, wait_s: float, missing: Sequence[str]) -> list[dict[str, Any]]:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         if not select.select([descriptor], [], [], max(wait_s, 0))[0]:
             return []
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
-            raise NodeError(self._named(missing), self._with_words(failure))
+            raise NodeError(self._named(missing), self._with_words(self._ended))
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         return [answer for line in lines if (answer := self._parse(line)) is not None]
 
