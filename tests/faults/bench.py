@@ -78,6 +78,17 @@ class Bench:
         self.cluster = Cluster()
         self.machines: dict[str, Machine] = {}
 
+    def __enter__(self) -> "Bench":
+        try:
+            self.up()
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
     def up(self) -> None:
         count = sum(len(pair) for pair in PAIRS.values())
         self.cluster.must("up", "--nodes", str(count), "--pfs-option", "metadata_latency_ms=0.2")

@@ -3,18 +3,19 @@
 import re
 from collections.abc import Mapping
 
+from tests.faults import driver
 from tests.faults.bench import STORAGES
 from tests.faults.strikes import FAULTS
 from tests.lab.cluster import REPOSITORY
 
 PAGE = REPOSITORY / "docs/reliability.md"
+NOT_RUN = "not run"
 BEGIN, END = "<!-- fault table: begin -->\n", "<!-- fault table: end -->"
-DRIVER = "driver (Snakemake) gets SIGKILL"
 
 
 def rows() -> list[str]:
     """Names of the faults, in the order of the table."""
-    return [DRIVER, *(fault.name for fault in FAULTS)]
+    return [driver.NAME, *(fault.name for fault in FAULTS)]
 
 
 def written() -> list[list[str]]:
@@ -25,11 +26,11 @@ def written() -> list[list[str]]:
 
 def write(told: Mapping[tuple[str, str], str]) -> None:
     """Put what was seen between the marks of the page."""
-    struck = {fault.name: fault.storages for fault in FAULTS} | {DRIVER: STORAGES}
+    struck = {fault.name: fault.storages for fault in FAULTS} | {driver.NAME: STORAGES}
     lines = ["| Fault | " + " | ".join(STORAGES) + " |", "|---" * (len(STORAGES) + 1) + "|"]
     for name in rows():
         texts = [
-            told.get((name, storage), "not run") if storage in struck[name] else "-"
+            told.get((name, storage), NOT_RUN) if storage in struck[name] else "-"
             for storage in STORAGES
         ]
         lines.append(f"| {name} | " + " | ".join(plain(text) for text in texts) + " |")

@@ -44,6 +44,7 @@ class Fault:
     at_once: Callable[[Bench, Sequence[StruckCell]], None] | None = None  # after ``strike``
     after: Strike | None = None  # it has ended, and nobody has looked yet at what it left
     runs: bool = True  # it is met at work
+    takes_nodes: bool = False
     reap_on: tuple[int, ...] = ()  # of its two nodes, those where the user reaps
 
     def expected(self, storage: str) -> str:
@@ -202,12 +203,14 @@ FAULTS = [
         to_process(1, "slurmd"),
         {storage: f"^{node}: " for storage, node in NODE2.items()},
         after=reboot,
+        takes_nodes=True,
     ),
     Fault(
         "node is lost",
         lose_node,
         {storage: f"^{node}: " for storage, node in NODE2.items()},
         after=switch_on,
+        takes_nodes=True,
         reap_on=(1,),
     ),
     Fault("gfmd dies", to_process(0, "gfmd"), "node05: gfmd died", ("gfarm",)),

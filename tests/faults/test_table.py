@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults import page
-from tests.faults.bench import Bench, StruckCell
+from tests.faults import driver, page
+from tests.faults.bench import STORAGES, Bench, StruckCell
 from tests.faults.strikes import FAULTS, FINE, NONE, Fault
 
 FAILED = "FAILED"
@@ -26,21 +26,49 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """The table is written at the end, when it is asked for."""
-    bench = Bench()
-    try:
-        bench.up()
-        yield bench
-    finally:
-        bench.down()
+@pytest.fixture(scope="module", autouse=True)
+def table(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Written at the end, when it is asked for."""
+    yield
     if request.config.getoption("--write-table"):
         page.write(_told)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with Bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def own() -> Iterator[Bench]:
+    """One that loses nodes."""
+    with Bench() as bench:
+        yield bench
+
+
+def test_driver(bench: Bench) -> None:
+    _told.update({(driver.NAME, storage): FAILED for storage in STORAGES})
+    for storage, told in driver.strike(bench).items():
+        _told[driver.NAME, storage] = told
+
+
+def words(fault: Fault) -> str:
+    return fault.name.replace(" ", "_")
+
+
+@pytest.mark.parametrize("fault", [f for f in FAULTS if not f.takes_nodes], ids=words)
 def test_fault(bench: Bench, fault: Fault) -> None:
+    meet(bench, fault)
+
+
+@pytest.mark.parametrize("fault", [f for f in FAULTS if f.takes_nodes], ids=words)
+def test_fault_that_takes_nodes(own: Bench, fault: Fault) -> None:
+    meet(own, fault)
+
+
+def meet(bench: Bench, fault: Fault) -> None:
+    """One cell of each storage, each on its own nodes."""
     name = re.sub(r"\W", "-", fault.name)
     cells = {storage: bench.cell(f"{name}-{storage}", storage) for storage in fault.storages}
     wrong: dict[str, BaseException] = {}
@@ -101,4 +129,7 @@ def judge(fault: Fault, cell: StruckCell, record: Mapping[str, Any] | None) -> s
         return "ok"
     assert record["status"] == "failed", cell.said()
     assert re.search(expected, record["reason"]), f"{record['reason']}\n{cell.said()}"
-    return f"failed ({record['exit_status']}): {record['reason']}"
+    told = f"failed ({record['exit_status']}): {record['reason']}"
+    if record["reason"].startswith("the workload ended"):
+        told += f"; its log: {(cell.seen / 'workload.log').read_text().splitlines()[0]}"
+    return told

@@ -56,7 +56,7 @@ class Workflow:
 
     def __init__(
         self, cluster: Cluster, name: str, user: str = "lab", scheduler: str = "slurm",
-        submit: str = "[--exclusive]",
+        submit: str = "[--exclusive]", snakefile: str = SNAKEFILE,
     ) -> None:  # fmt: skip
         self.cluster, self.user = cluster, user
         self.there = Path("/pfs/work", name)
@@ -68,7 +68,7 @@ class Workflow:
         shutil.copy(REPOSITORY / "profiles/cancel", self.root / "profiles/cancel")
         site = SITE.format(scheduler=scheduler, submit=submit)
         (self.root / "config/sites/lab.yaml").write_text(site)
-        (self.root / "Snakefile").write_text(SNAKEFILE)
+        (self.root / "Snakefile").write_text(snakefile)
         self.program("burstlab", f'exec {sys.executable} -m burstlab "$@"')
         owner = (cluster.directory / "home").stat()
         if user != "root":
