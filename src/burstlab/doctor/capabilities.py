@@ -108,10 +108,10 @@ CAPABILITIES = {
         "make setup builds it; it wants cargo and rustc 1.88 (rustup, or Debian's cargo-web)",
     ),
     "pwrake": Capability(
-        "Montage on several nodes",
+        "Montage under Pwrake, the paper's engine",
         pwrake,
         "set PWRAKE to a checkout of Pwrake 2.3.1 or newer",
-        optional="no distribution packages it; plain rake runs the same Rakefile on one node",
+        optional="no distribution packages it; plain rake runs the same Rakefile, on many nodes too",
     ),
     "2mass": Capability(
         "Montage on real tiles",
