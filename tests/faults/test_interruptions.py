@@ -15,6 +15,10 @@ from tests.cell.running import Place, until
 
 PHASES = ("pfs", "provision", "stage_in", "cache", "run", "check", "drain", "stage_out", "teardown")
 STOPS = {"SIGTERM": 143, "SIGINT": 130, "SIGALRM": 124}  # SIGALRM is how the time limit comes
+# of the everyday loop: the other phases go the same ways
+QUICK_STOPS = [("SIGTERM", "provision"), ("SIGINT", "stage_in"), ("SIGALRM", "run")]
+QUICK_STOPS += [("SIGTERM", "teardown")]
+QUICK_KILLS = ("provision", "run")
 
 pytestmark = pytest.mark.requires("fuse")
 
@@ -44,8 +48,14 @@ def reach(cell: subprocess.Popen[str], phase: str) -> None:
     raise AssertionError(f"the cell ended before {phase}")
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("name", STOPS)
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        pytest.param(name, phase, marks=() if (name, phase) in QUICK_STOPS else pytest.mark.slow)
+        for name in STOPS
+        for phase in PHASES
+    ],
+)
 def test_told_to_stop(place: Place, tiny_manifest: Path, phase: str, name: str) -> None:
     cell = slow_cell(place, tiny_manifest)
     reach(cell, phase)
@@ -63,7 +73,10 @@ def test_told_to_stop(place: Place, tiny_manifest: Path, phase: str, name: str) 
     assert place.left_behind() == []
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    "phase",
+    [pytest.param(one, marks=() if one in QUICK_KILLS else pytest.mark.slow) for one in PHASES],
+)
 def test_killed_then_reaped(place: Place, tiny_manifest: Path, phase: str) -> None:
     cell = slow_cell(place, tiny_manifest)
     reach(cell, phase)

@@ -8,6 +8,7 @@ from burstlab.config.campaign import Campaign
 from tests.workflow.checkout import ROOT, Checkout
 
 SITES = sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml"))
+QUICK = ("local", "lab")
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "config/experiments").glob("*.yaml"))
 
 
@@ -16,7 +17,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout.make(tmp_path_factory.mktemp("plain"))
 
 
-@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize(
+    "site", [pytest.param(site, marks=() if site in QUICK else pytest.mark.slow) for site in SITES]
+)
 def test_all_experiments_on_a_site(checkout: Checkout, site: str) -> None:
     run = checkout.shell(f"snakemake --profile {site} -n {' '.join(EXPERIMENTS)}")
     assert run.status == 0, run.text

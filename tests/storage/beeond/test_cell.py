@@ -11,6 +11,7 @@ from tests.cell.running import until
 from tests.storage.beeond.cluster import Cluster, reach
 
 pytestmark = pytest.mark.requires("root", "beeond")
+SLOW = pytest.mark.slow
 
 WRITE = 'echo hello >"$BURSTLAB_MOUNT/file" && ssh node2 cat "$BURSTLAB_MOUNT/file"'
 FAILURES = {  # of one host at each stage -> what the cell's reason must tell
@@ -26,7 +27,8 @@ FAILURES = {  # of one host at each stage -> what the cell's reason must tell
 
 
 @pytest.mark.parametrize(
-    ("generation", "pdsh", "hosts"), [(7, False, 2), (7, True, 3), (8, True, 2)]
+    ("generation", "pdsh", "hosts"),
+    [(7, False, 2), pytest.param(7, True, 3, marks=SLOW), pytest.param(8, True, 2, marks=SLOW)],
 )
 def test_a_cell(
     make_cluster: Callable[..., Cluster], generation: int, pdsh: bool, hosts: int
@@ -46,6 +48,7 @@ def test_a_cell(
     assert cluster.left_behind() == []
 
 
+@SLOW
 def test_8_looks_for_authentication_in_the_directory_given(
     make_cluster: Callable[..., Cluster],
 ) -> None:
@@ -60,7 +63,10 @@ def test_8_looks_for_authentication_in_the_directory_given(
     assert cluster.left_behind() == []
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize(
+    "failure",
+    [pytest.param(one, marks=() if one == "fail mount node2" else SLOW) for one in FAILURES],
+)
 def test_a_start_that_fails_on_one_host(cluster: Cluster, failure: str) -> None:
     cluster.double.faults(failure)
     done = cluster.run()
@@ -82,6 +88,7 @@ def test_a_start_that_waits_for_ever(cluster: Cluster) -> None:
     assert cluster.left_behind() == []
 
 
+@SLOW
 def test_told_to_stop_while_the_start_waits(cluster: Cluster) -> None:
     cluster.double.without_authentication()
     cell = cluster.start()
@@ -92,7 +99,7 @@ def test_told_to_stop_while_the_start_waits(cluster: Cluster) -> None:
     assert cluster.left_behind() == []
 
 
-@pytest.mark.parametrize("hangs", [True, False])
+@pytest.mark.parametrize("hangs", [True, pytest.param(False, marks=SLOW)])
 def test_killed_then_reaped(cluster: Cluster, hangs: bool) -> None:
     if hangs:
         cluster.double.without_authentication()
@@ -111,6 +118,7 @@ def test_killed_then_reaped(cluster: Cluster, hangs: bool) -> None:
     assert stopped(cluster)
 
 
+@SLOW
 def test_a_host_is_lost_under_the_workload(cluster: Cluster) -> None:
     cell = cluster.start()
     reach(cell, "run")
@@ -122,6 +130,7 @@ def test_a_host_is_lost_under_the_workload(cluster: Cluster) -> None:
     assert cluster.left_behind() == [], "stopped with the survivors, for else nothing is stopped"
 
 
+@SLOW
 @pytest.mark.parametrize("prefix", ["", "env -u NOTHING"])  # where a site has sudo
 def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster, prefix: str) -> None:
     script = f'echo "drop node2" >"{cluster.double.root}/faults"'
@@ -131,6 +140,7 @@ def test_a_stop_that_succeeds_and_does_nothing(cluster: Cluster, prefix: str) ->
     assert cluster.left_behind() == []
 
 
+@SLOW
 @pytest.mark.parametrize("prefix", ["", "setsid --wait"])  # sudo may give a session of its own
 def test_a_stop_that_hangs(cluster: Cluster, prefix: str) -> None:
     script = f'echo "hang stop" >"{cluster.double.root}/faults"'
@@ -140,6 +150,7 @@ def test_a_stop_that_hangs(cluster: Cluster, prefix: str) -> None:
     assert cluster.left_behind() == []
 
 
+@SLOW
 def test_a_user_who_reads_a_log_is_left_alone(cluster: Cluster) -> None:
     reader = "env -i setsid setpriv --reuid=65534 --clear-groups sh -c 'sleep 99; :'"
     done = cluster.run(script=f'{reader} "$BURSTLAB_LOCAL/beeond-logs/beegfs-meta.log" &')
@@ -147,6 +158,7 @@ def test_a_user_who_reads_a_log_is_left_alone(cluster: Cluster) -> None:
     assert any(words.startswith("sh -c sleep 99") for words in cluster.processes("node1").values())
 
 
+@SLOW
 def test_a_daemon_that_dies_under_the_workload(cluster: Cluster) -> None:
     cell = cluster.start()
     reach(cell, "run")
@@ -157,6 +169,7 @@ def test_a_daemon_that_dies_under_the_workload(cluster: Cluster) -> None:
     assert cluster.left_behind() == []
 
 
+@SLOW
 def test_another_sessions_data_stay_where_they_are(cluster: Cluster) -> None:
     other = [cluster.inside(name) / "data/beegfs-mgmtd/tree" for name in cluster.names]
     for tree in other:
@@ -171,6 +184,7 @@ def test_another_sessions_data_stay_where_they_are(cluster: Cluster) -> None:
     assert cluster.left_behind() == []
 
 
+@SLOW
 def test_old_files_in_the_new_mount_fail_the_cell(cluster: Cluster) -> None:
     cluster.double.faults("old data")
     done = cluster.run()
