@@ -48,7 +48,8 @@ def ending(environment: Mapping[str, str] = os.environ) -> Ending | None:
         return None
     reason, preempted = told.get("Reason", ""), told.get("PreemptTime", "None")
     if reason == "NodeDown":
-        return Ending(lost=_down(_said("sinfo", "--noheader", "-N", "-n", hosts, "-o", "%N %T")))
+        lost = _down(_said("sinfo", "--noheader", "-N", "-n", hosts, "-o", "%N %T"))
+        return Ending("a node of it was lost", lost or None)
     if preempted != "None":
         return Ending(cause="preempted")
     return Ending(cause=_CAUSES.get(reason, f"Slurm says {reason}"))
