@@ -53,6 +53,7 @@ def test_the_queue_has_the_labs_nodes_and_cores() -> None:
     assert "slots 8" in queue
 
 
+@pytest.mark.slow
 @NEEDS
 def test_parallel_job_of_an_ordinary_user_reaches_its_hosts(cluster: Cluster) -> None:
     (cluster.directory / "job.sh").write_text(JOB)
@@ -62,6 +63,7 @@ def test_parallel_job_of_an_ordinary_user_reaches_its_hosts(cluster: Cluster) ->
     assert said == ["2", "node01 1", "node02 1", "node01", "node02", "lab"]
 
 
+@pytest.mark.slow
 @NEEDS
 def test_exit_status_of_a_job_comes_back_and_is_accounted(cluster: Cluster) -> None:
     (cluster.directory / "failing").write_text("#!/bin/sh\nexit 3\n")
@@ -74,6 +76,7 @@ def test_exit_status_of_a_job_comes_back_and_is_accounted(cluster: Cluster) -> N
     until(accounted, "qacct knows the job")
 
 
+@pytest.mark.slow
 @NEEDS
 def test_deleted_job_is_gone_with_its_processes(cluster: Cluster) -> None:
     words = ("qsub", "-terse", *QUIET, "-l", "h=node02", "-b", "y", "sleep", "3232")

@@ -50,6 +50,7 @@ def test_a_directory_in_use_is_refused_and_left_alone(own: Cluster) -> None:
     assert own.run("head", "srun", "hostname") == "node01\n"
 
 
+@pytest.mark.slow
 def test_two_labs_live_side_by_side(own: Cluster, cluster: Cluster) -> None:
     own.must("up", "--nodes", "2")
     own.run("node01", "touch", "/local/mine", "/pfs/work/mine")
@@ -59,7 +60,13 @@ def test_two_labs_live_side_by_side(own: Cluster, cluster: Cluster) -> None:
     assert len(cluster.run("head", "srun", "-N4", "hostname").split()) == 4
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(one, marks=pytest.mark.slow if number else ())
+        for number, one in enumerate(MOMENTS)
+    ],
+)
 def test_down_cleans_up_after_a_killed_up(own: Cluster, moment: str) -> None:
     up = own.start("up", "--nodes", "2")
     until(lambda: MOMENTS[moment](own) or up.poll() is not None, moment)
@@ -106,6 +113,7 @@ def test_up_whose_file_system_does_not_start_says_why_and_undoes_all(own: Cluste
     assert own.left() == []
 
 
+@pytest.mark.slow
 def test_who_works_in_the_directory_is_warned_and_not_killed(own: Cluster) -> None:
     own.must("up", "--nodes", "1")
     down = subprocess.run(
@@ -115,7 +123,7 @@ def test_who_works_in_the_directory_is_warned_and_not_killed(own: Cluster) -> No
     assert own.run("head", "srun", "hostname") == "node01\n"
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_dead_site_takes_all_with_it_and_reap_cleans(own: Cluster, victim: int) -> None:
     own.must("up", "--nodes", "2")
     os.kill(own.site_pids()[victim], signal.SIGKILL)

@@ -8,11 +8,10 @@ import pytest
 from tests.lab.cluster import Cluster, until
 from tests.lab.test_slurm import state, submit
 
-pytestmark = pytest.mark.requires("root", "netns", "lab")
+pytestmark = [pytest.mark.requires("root", "netns", "lab"), pytest.mark.slow]
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-@pytest.mark.slow
 def test_lost_node_falls_silent_its_job_fails_and_it_comes_back(own: Cluster) -> None:
     own.must("up", "--nodes", "2")
     before = own.run("node02", "sh", "-c", f"echo x >/local/kept; echo x >/tmp/lost; cat {BOOT_ID}")

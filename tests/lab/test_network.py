@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab.cluster import Cluster
 
-pytestmark = pytest.mark.requires("root", "netns", "lab")
+pytestmark = [pytest.mark.requires("root", "netns", "lab"), pytest.mark.slow]
 
 
 def test_a_shaped_link_carries_no_more_than_it_is_shaped_to(own: Cluster) -> None:

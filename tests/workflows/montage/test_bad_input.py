@@ -70,6 +70,7 @@ def test_what_is_no_image_is_counted_and_named(own_tiles: Workplace) -> None:
     assert not (own_tiles.mount / "images.tbl").exists()
 
 
+@pytest.mark.slow
 def test_lonely_tile_is_added_and_reported(own_tiles: Workplace) -> None:
     every = sorted(own_tiles.tiles.glob("*.fits"))
     for tile in every[2:-1]:
@@ -81,6 +82,7 @@ def test_lonely_tile_is_added_and_reported(own_tiles: Workplace) -> None:
     assert own_tiles.facts()["pairs"] == "1"
 
 
+@pytest.mark.slow
 def test_single_tile(own_tiles: Workplace) -> None:
     for tile in sorted(own_tiles.tiles.glob("*.fits"))[1:]:
         tile.unlink()
@@ -89,6 +91,7 @@ def test_single_tile(own_tiles: Workplace) -> None:
     assert own_tiles.facts()["pairs"] == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_pair_whose_pixels_do_not_meet(place: Workplace, engine: str) -> None:
     """mOverlaps compares outlines, so mDiff may find nothing: the first and the last tile here."""
@@ -113,6 +116,7 @@ def test_error_with_exit_status_0_is_a_failure(place: Workplace, engine: str) ->
     assert not list((place.mount / "corrected").iterdir())
 
 
+@pytest.mark.slow
 def test_partial_outputs_are_removed(place: Workplace) -> None:
     """A file size limit ends mProjectPP as a full disk would, in the midst of its output."""
     limit = 100_000  # bytes; a projected tile has 280,000

@@ -100,6 +100,7 @@ def test_shifted_tile(copy: Workplace) -> None:
     assert "mosaic.fits" in refused(copy)
 
 
+@pytest.mark.slow
 def test_half_a_projected_tile(copy: Workplace) -> None:
     """Lost before the mosaic was added up, so that the mosaic agrees with its tiles."""
     image = sorted((copy.mount / "corrected").glob("*[!a].fits"))[5]
@@ -112,11 +113,13 @@ def test_half_a_projected_tile(copy: Workplace) -> None:
     assert f"projected/{image.name} covers" in refused(copy)
 
 
+@pytest.mark.slow
 def test_smaller_mosaic(copy: Workplace) -> None:
     edit(copy.mount / "mosaic.fits", lambda pixels: pixels[:-40])
     assert "pixels, its region" in refused(copy)
 
 
+@pytest.mark.slow
 def test_tile_that_lies_about_its_place(finished: Workplace, tmp_path: Path) -> None:
     """All is consistent, only the true sky tells: one tile's header is two pixels off."""
     shutil.copytree(finished.tiles, tmp_path / "tiles")
@@ -128,6 +131,7 @@ def test_tile_that_lies_about_its_place(finished: Workplace, tmp_path: Path) -> 
     assert f"the stars of {tile.name} are not where the true sky has them" in refused(place)
 
 
+@pytest.mark.slow
 def test_background_off_the_true_sky(finished: Workplace, tmp_path: Path) -> None:
     """The truth finds steps by itself, whatever the tables say."""
     with pytest.MonkeyPatch.context() as patch:
