@@ -1,8 +1,8 @@
 //! The lazy prefetcher: samples of a data set in a known order, from the source through memory to
 //! the consumer, and behind its back to a cache on local storage.
 //!
-//! [`engine::Engine`] reads with threads what [`schedule::Schedule`] decides; every consumer has an
-//! [`engine::Stream`], plans on it what it will take, and takes it in that order.
+//! [`engine::Engine`] reads with threads what [`schedule::Schedule`] decides; every consumer has a
+//! [`Stream`], plans on it what it will take, and takes it in that order.
 //!
 //! ```
 //! use burstio::prefetch::{Engine, EngineOptions, Source};
@@ -23,18 +23,23 @@
 
 pub mod agent;
 pub mod board;
+mod bytes;
 pub mod cache;
 pub mod depth;
 pub mod engine;
 pub mod memory;
 pub mod order;
+mod reading;
 pub mod region;
 pub mod schedule;
 pub mod segment;
 pub mod source;
 pub mod statistics;
+mod stream;
 pub mod sync;
 
+pub use bytes::Bytes;
 pub use cache::CacheOptions;
-pub use engine::{Bytes, Engine, EngineOptions, Stream, TakeError};
+pub use engine::{Engine, EngineOptions};
 pub use source::{ReadError, Source};
+pub use stream::{Stream, TakeError};

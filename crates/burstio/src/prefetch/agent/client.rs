@@ -130,7 +130,7 @@ pub struct RemoteStream {
 }
 
 impl RemoteStream {
-    /// As [`super::super::engine::Stream::plan`].
+    /// As [`super::super::Stream::plan`].
     pub fn plan(&mut self, samples: &[Sample]) -> Result<Result<(), Sample>, ClientError> {
         if let Some(wrong) = samples
             .iter()
@@ -145,7 +145,7 @@ impl RemoteStream {
         Ok(Ok(()))
     }
 
-    /// As [`super::super::engine::Stream::take`]; who is interrupted has no stream any more.
+    /// As [`super::super::Stream::take`]; who is interrupted has no stream any more.
     pub fn take(
         &mut self,
         count: usize,
@@ -228,12 +228,12 @@ impl RemoteStream {
         Ok(())
     }
 
-    /// As [`super::super::engine::Stream::remaining`].
+    /// As [`super::super::Stream::remaining`].
     pub fn remaining(&self) -> usize {
         self.remaining
     }
 
-    /// As [`super::super::engine::Stream::reset`].
+    /// As [`super::super::Stream::reset`].
     pub fn reset(&mut self) -> Result<(), ClientError> {
         self.remaining = 0;
         self.send(Kind::Reset, &[])

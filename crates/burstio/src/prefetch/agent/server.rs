@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::Shutdown;
 use rustix::process::geteuid;
 
-use super::super::engine::{Bytes, Engine, Stream, TakeError};
 use super::super::schedule::Sample;
+use super::super::{Bytes, Engine, Stream, TakeError};
 use super::wire::{self, Kind};
 
 /// In place of an offset: the sample lies in memory of its own, which comes with the frame.

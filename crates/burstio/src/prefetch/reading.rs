@@ -1,0 +1,211 @@
+//! What a reader's thread does with a task: the cache, or the source, and the cache behind it.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use super::bytes::{Bytes, Pool};
+use super::cache::Cache;
+use super::engine::EngineOptions;
+use super::schedule::{CACHE_READS, From, Place, Sample, Task};
+use super::source::{ReadError, Source};
+use super::statistics::Statistics;
+
+/// A reader needs little more than a system call's.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What all threads of an engine have in common.
+pub(super) struct Shared {
+    pub pool: Arc<Pool>,
+    pub source: Source,
+    pub cache: Option<Cache<Bytes>>,
+    pub statistics: Statistics,
+    pub options: EngineOptions,
+    pub began: Instant,
+    pub planned: OnceLock<Instant>,
+    pub readers: Mutex<Vec<JoinHandle<()>>>,
+    pub writer: Mutex<Option<JoinHandle<()>>>,
+    pub closed: AtomicBool,
+}
+
+pub(super) fn thread(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK_BYTES)
+}
+
+impl Shared {
+    pub(super) fn lock_readers(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.readers
+            .lock()
+            .expect("no thread panics under this lock")
+    }
+
+    pub(super) fn write(&self) {
+        if let Some(cache) = &self.cache {
+            cache.write(&self.statistics);
+        }
+    }
+
+    /// One more reader, if the depth allows more than there are.
+    pub(super) fn grow(self: &Arc<Self>) {
+        let wanted = self.pool.board.with(|schedule| schedule.depth.limit()) + CACHE_READS;
+        let mut readers = self.lock_readers();
+        if readers.len() < wanted && !self.closed.load(Relaxed) {
+            let reader = self.clone();
+            // Where the system gives no more threads, as many as there are do it.
+            readers.extend(thread("burstio-reader").spawn(move || reader.work()));
+        }
+    }
+
+    fn work(self: Arc<Self>) {
+        let cached = |sample| {
+            self.cache
+                .as_ref()
+                .is_some_and(|cache| cache.size(sample).is_some())
+        };
+        while let Some(task) = self.pool.board.next_task(cached) {
+            self.grow();
+            self.perform(task);
+        }
+    }
+
+    fn perform(self: &Arc<Self>, task: Task) {
+        let begin = Instant::now();
+        let Some(read) = self.read(task).transpose() else {
+            return;
+        };
+        let result = read.map(|(bytes, _)| bytes).map_err(Arc::new);
+        if result.is_err() {
+            Statistics::count(&self.statistics.source_errors);
+        } else {
+            self.note_first(&self.statistics.first_sample_us);
+        }
+        self.pool
+            .board
+            .complete(task.sample, &result, begin.elapsed(), self.began.elapsed());
+    }
+
+    /// None where nobody wants it any more.
+    fn read(self: &Arc<Self>, task: Task) -> Result<Option<(Arc<Bytes>, From)>, ReadError> {
+        let Task {
+            sample,
+            from,
+            place,
+        } = task;
+        let mut memory = match place {
+            Some((length, place)) => Some(self.memory(sample, place, length)?),
+            None => None,
+        };
+        if from == From::Cache {
+            memory = match self.read_cached(sample, memory)? {
+                Cached::Whole(bytes) => return Ok(Some((Arc::new(bytes), From::Cache))),
+                Cached::Unwanted => return Ok(None),
+                Cached::Spoilt(memory) => memory,
+            };
+            self.pool.board.fall_back(sample);
+        }
+        let bytes = self.read_source(sample, memory)?;
+        Ok(bytes.map(|bytes| (bytes, From::Source)))
+    }
+
+    fn read_cached(
+        self: &Arc<Self>,
+        sample: Sample,
+        memory: Option<Bytes>,
+    ) -> Result<Cached, ReadError> {
+        let Some(cache) = &self.cache else {
+            return Ok(Cached::Spoilt(memory));
+        };
+        let Some(size) = cache.size(sample) else {
+            return Ok(Cached::Spoilt(memory));
+        };
+        let Some(mut bytes) = self.fit(sample, memory, size)? else {
+            return Ok(Cached::Unwanted);
+        };
+        if !cache.read(sample, bytes.as_mut()) {
+            Statistics::count(&self.statistics.checksum_failures);
+            return Ok(Cached::Spoilt(Some(bytes)));
+        }
+        Statistics::add(&self.statistics.cache_bytes_read, size);
+        Statistics::count(&self.statistics.from_cache);
+        Ok(Cached::Whole(bytes))
+    }
+
+    /// None where nobody wants it any more.
+    fn read_source(
+        self: &Arc<Self>,
+        sample: Sample,
+        memory: Option<Bytes>,
+    ) -> Result<Option<Arc<Bytes>>, ReadError> {
+        Statistics::count(&self.statistics.source_opens);
+        let (file, size) = self.source.open(sample)?;
+        let Some(mut bytes) = self.fit(sample, memory, size)? else {
+            return Ok(None);
+        };
+        self.source.read(sample, &file, bytes.as_mut())?;
+        Statistics::add(&self.statistics.source_bytes, size);
+        Statistics::count(&self.statistics.from_source);
+        let bytes = Arc::new(bytes);
+        let Some(cache) = &self.cache else {
+            return Ok(Some(bytes));
+        };
+        let most_waiting = self.most_waiting();
+        if cache.offer(sample, &bytes, most_waiting, &self.statistics) && !self.options.tee {
+            cache.wait_for(sample);
+            let mut again = vec![0; size];
+            cache.read(sample, &mut again);
+            Statistics::add(&self.statistics.cache_bytes_read, size);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Memory for `size` bytes: what there is, if it fits. None where nobody wants it any more.
+    fn fit(
+        self: &Arc<Self>,
+        sample: Sample,
+        memory: Option<Bytes>,
+        size: usize,
+    ) -> Result<Option<Bytes>, ReadError> {
+        match memory {
+            Some(bytes) if bytes.as_ref().len() == size => return Ok(Some(bytes)),
+            other => drop(other),
+        }
+        let place = self.pool.board.place(sample, size);
+        place
+            .map(|place| self.memory(sample, place, size))
+            .transpose()
+    }
+
+    fn memory(&self, sample: Sample, place: Place, length: usize) -> Result<Bytes, ReadError> {
+        if place == Place::Own {
+            Statistics::count(&self.statistics.beyond_budget);
+        }
+        let failed = |error: io::Error| ReadError::of(&self.source.path(sample), &error);
+        Bytes::new(&self.pool, place, length).map_err(failed)
+    }
+
+    /// Bytes that may wait for the writer: the rest of the memory is for what is wanted soon.
+    pub(super) fn most_waiting(&self) -> usize {
+        self.options.memory_bytes / 2
+    }
+
+    pub(super) fn note_first(&self, counter: &AtomicU64) {
+        if counter.load(Relaxed) == 0
+            && let Some(planned) = self.planned.get()
+        {
+            let us = planned.elapsed().as_micros().max(1) as u64;
+            let _ = counter.compare_exchange(0, us, Relaxed, Relaxed);
+        }
+    }
+}
+
+/// What became of reading the cache.
+enum Cached {
+    Whole(Bytes),
+    Spoilt(Option<Bytes>),
+    Unwanted,
+}
