@@ -1,0 +1,51 @@
+"""A small data set for the tests of prefetching, whose bytes tell which sample they are."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+COUNT = 200
+
+
+def content(index: int) -> bytes:
+    """What file ``index`` holds: no two have the same, nor the same length."""
+    return index.to_bytes(4, "little") * (250 + 3 * index)
+
+
+def make(root: Path, count: int = COUNT) -> list[str]:
+    """Write the files; returns their names."""
+    root.mkdir()
+    files = [f"{index % 7}/{index}" for index in range(count)]
+    for part in range(7):
+        (root / str(part)).mkdir()
+    for index, name in enumerate(files):
+        (root / name).write_bytes(content(index))
+    return files
+
+
+@contextmanager
+def agent(
+    directory: Path, files: list[str], *options: object
+) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """An agent's socket and process; it is ended at its standard input's end."""
+    (directory / "files").write_text("".join(f"{name}\n" for name in files))
+    socket = directory / "agent" / "socket"
+    command = [sys.executable, "-m", "burstio.agent", "--while-stdin", "--socket", socket]
+    command += ["--root", directory / "data", "--files", directory / "files", *options]
+    with subprocess.Popen(
+        [os.fspath(part) if isinstance(part, Path) else str(part) for part in command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            yield socket, process
+        finally:
+            assert process.stdin
+            process.stdin.close()
+            process.wait(30)

@@ -1,0 +1,208 @@
+"""What is left of engines, agents and ranks, however they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.burstio import prefetch_set
+from tests.burstio.prefetch_set import COUNT, content
+
+burstio = pytest.importorskip("burstio")
+pytestmark = pytest.mark.requires("burstio")
+
+RANK = """
+import burstio, sys, time
+with burstio.connect(sys.argv[1]).stream() as stream:
+    stream.plan(list(range(200)) * 50)
+    held = stream.take(100)
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    return prefetch_set.make(tmp_path / "data")
+
+
+def until(true: Callable[[], bool], within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.01)
+
+
+def held_by(pid: int | str = "self") -> tuple[list[str], int]:
+    """Files open in a process, and its threads."""
+    where = Path(f"/proc/{pid}")
+    links = []
+    for descriptor in (where / "fd").iterdir():
+        try:
+            links.append(str(descriptor.readlink()))
+        except FileNotFoundError:
+            continue  # that of this very loop
+    return sorted(links), len(list((where / "task").iterdir()))
+
+
+def test_a_thousand_engines_leave_nothing(tmp_path: Path, files: list[str]) -> None:
+    def cycle() -> None:
+        engine = burstio.Engine(
+            tmp_path / "data", files[:20], cache=tmp_path / "cache", memory_bytes=1 << 20
+        )
+        with engine, burstio.Reader(engine, burstio.shuffled(20, 1), 8, epochs=1) as reader:
+            next(reader)
+
+    cycle()
+    before = held_by()
+    for _ in range(1000):
+        cycle()
+    assert held_by() == before
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["lock"]
+
+
+def test_a_thousand_ranks_leave_nothing_in_the_agent(tmp_path: Path, files: list[str]) -> None:
+    with prefetch_set.agent(tmp_path, files) as (socket, process):
+        before = held_by()
+        for _ in range(1000):
+            with burstio.connect(socket).stream() as stream:
+                stream.plan(range(20))
+                stream.take(3)
+        del stream
+        assert held_by() == before
+        until(lambda: not any("socket" in link for link in _connections(process.pid)))
+        client = burstio.connect(socket)
+        until(lambda: client.statistics()["memory_used"] == 0)
+
+
+def _connections(pid: int) -> list[str]:
+    sockets = [link for link in held_by(pid)[0] if link.startswith("socket:")]
+    return sockets[1:]  # it listens at one
+
+
+def test_a_killed_rank_gives_its_memory_back(tmp_path: Path, files: list[str]) -> None:
+    with prefetch_set.agent(tmp_path, files) as (socket, _):
+        client = burstio.connect(socket)
+        with subprocess.Popen(
+            [sys.executable, "-c", RANK, socket], stdout=subprocess.PIPE, text=True
+        ) as rank:
+            assert rank.stdout
+            assert rank.stdout.readline() == "holds\n"
+            assert client.statistics()["memory_used"] > 0
+            rank.kill()
+        until(lambda: client.statistics()["memory_used"] == 0)
+        with client.stream() as stream:
+            stream.plan(range(COUNT))
+            assert all(bytes(sample) == content(i) for i, sample in stream.take(COUNT))
+
+
+def test_a_killed_agent_leaves_no_data_and_the_next_takes_over(
+    tmp_path: Path, files: list[str]
+) -> None:
+    cache = tmp_path / "cache"
+    shared = set(Path("/dev/shm").iterdir())
+    with prefetch_set.agent(tmp_path, files, "--cache", cache) as (socket, process):
+        with burstio.connect(socket).stream() as stream:
+            stream.plan(list(range(COUNT)) * 2)
+            stream.take(COUNT)
+            process.kill()
+            process.wait()
+            with pytest.raises(ConnectionError, match=str(socket)):
+                for _ in range(COUNT):
+                    stream.take(1)
+        assert [path.name for path in cache.iterdir()] == ["lock"]
+        assert set(Path("/dev/shm").iterdir()) <= shared
+    with prefetch_set.agent(tmp_path, files, "--cache", cache) as (socket, _):
+        client = burstio.connect(socket)
+        assert client.statistics()["cache_adopted"] == 0
+        with client.stream() as stream:
+            stream.plan(range(COUNT))
+            assert all(bytes(sample) == content(i) for i, sample in stream.take(COUNT))
+
+
+@pytest.mark.parametrize("moment_s", [0.0, 0.003, 0.01, 0.03, 0.1])
+def test_what_a_killed_run_kept_is_checked_before_it_is_used(
+    tmp_path: Path, files: list[str], moment_s: float
+) -> None:
+    run = f"""
+import burstio
+with burstio.Engine({str(tmp_path / "data")!r}, {files!r}, cache={str(tmp_path / "cache")!r},
+                    identity="1", keep=True) as engine, engine.stream() as stream:
+    stream.plan(list(range({COUNT})) * 1000)
+    print("begins", flush=True)
+    while stream.take(10):
+        pass
+"""
+    with subprocess.Popen([sys.executable, "-c", run], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout
+        killed.stdout.readline()
+        time.sleep(moment_s)  # any moment will do: nothing is asserted of how far it came
+        killed.send_signal(signal.SIGKILL)
+    with burstio.Engine(
+        tmp_path / "data", files, cache=tmp_path / "cache", identity="1", keep=True
+    ) as engine:
+        with burstio.Reader(engine, burstio.in_order(COUNT), 10, epochs=2) as reader:
+            assert all(bytes(sample) == content(i) for batch in reader for i, sample in batch)
+        counted = engine.statistics()
+    assert counted["checksum_failures"] == 0
+    assert counted["source_opens"] + counted["cache_adopted"] == COUNT
+
+
+def test_all_ranks_of_a_node_read_each_file_once(tmp_path: Path, files: list[str]) -> None:
+    rank = f"""
+import burstio, sys
+order = burstio.shuffled({COUNT}, int(sys.argv[2]))
+with burstio.Reader(burstio.connect(sys.argv[1]), order, 16, epochs=3) as reader:
+    print(sum(len(sample) for batch in reader for _, sample in batch))
+"""
+    with prefetch_set.agent(tmp_path, files, "--cache", tmp_path / "cache") as (socket, _):
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", rank, socket, str(seed)], stdout=subprocess.PIPE, text=True
+            )
+            for seed in range(4)
+        ]
+        size = 3 * sum(len(content(i)) for i in range(COUNT))
+        assert [int(rank.communicate(timeout=60)[0]) for rank in ranks] == [size] * 4
+        assert burstio.connect(socket).statistics()["source_opens"] == COUNT
+
+
+def test_a_forked_child_is_told_to_make_its_own(tmp_path: Path, files: list[str]) -> None:
+    with burstio.Engine(tmp_path / "data", files) as engine, engine.stream() as stream:
+        stream.plan(range(4))
+        child = os.fork()
+        if child == 0:
+            try:
+                stream.take(1)
+            except RuntimeError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert len(stream.take(4)) == 4
+
+
+def test_an_agents_directory_must_be_private(tmp_path: Path, files: list[str]) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(0o755)
+    engine = burstio.Engine(tmp_path / "data", files)
+    with engine, pytest.raises(PermissionError, match="0700"):
+        engine.serve(open_to_all / "socket")
+
+
+def test_ctrl_c_ends_a_wait(tmp_path: Path, files: list[str]) -> None:
+    (tmp_path / "data" / files[0]).unlink()
+    os.mkfifo(tmp_path / "data" / files[0])
+    with burstio.Engine(tmp_path / "data", files) as engine, engine.stream() as stream:
+        stream.plan([0])
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            stream.take(1)
+        timer.join()
+        os.close(os.open(tmp_path / "data" / files[0], os.O_WRONLY))
