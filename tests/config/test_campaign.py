@@ -113,8 +113,8 @@ def test_results_of_another_site_are_neither_overwritten_nor_drawn(root: Path) -
     assert other.targets("sawada", "paper")
 
 
-def test_a_workload_wants_a_rule_and_a_program(root: Path) -> None:
-    (root / "rules/montage.smk").unlink()
+def test_a_workload_is_a_program(root: Path) -> None:
+    (root / "workflows/montage/run").unlink()
     with pytest.raises(ConfigurationError, match=r"workload: there is no 'montage' \(allowed: "):
         Campaign(root, {"site": "local"})
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from burstlab.config.catalog import survey
 from tests.workflow.checkout import ROOT, Checkout
 
 MONTAGE = "modules: {montage: [montage/6.0]}\n"
@@ -31,19 +32,20 @@ def checkout(tmp_path: Path) -> Checkout:
     return checkout
 
 
-def workloads() -> dict[str, str]:
-    """The rules that run cells, by name: the name is the one of their environment, too."""
-    texts = [path.read_text() for path in sorted((ROOT / "rules").glob("*.smk"))]
-    rules = [rule for text in texts for rule in re.split(r"^rule ", text, flags=re.MULTILINE)[1:]]
-    return {rule.partition(":")[0]: rule for rule in rules if "campaign.record(" in rule}
+@pytest.mark.parametrize("name", survey(ROOT).workloads)
+def test_a_workload_can_be_had_from_conda(name: str) -> None:
+    assert (ROOT / "envs" / name / "conda.yaml").is_file()
 
 
-@pytest.mark.parametrize("name", workloads())
-def test_a_workload_can_be_had_from_conda_and_from_modules(name: str) -> None:
-    rule = workloads()[name]
-    conda = re.search(r'    conda:\n        "\.\./(envs/[^"]+)"\n', rule)
-    assert conda and (ROOT / conda[1]).is_file()
-    assert f'    envmodules:\n        *campaign.modules("{Path(conda[1]).parent.name}"),\n' in rule
+@pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*.smk")), ids=lambda p: p.stem)
+def test_a_rule_that_runs_cells_takes_conda_and_modules(path: Path) -> None:
+    """The environment has the name of the workload."""
+    for rule in re.split(r"^ *rule\b", path.read_text(), flags=re.MULTILINE)[1:]:
+        if record := re.search(r"campaign\.record\((\S+)\)", rule):
+            workload = record[1]
+            name = "{name}" if workload == "name" else workload.strip('"')
+            assert re.search(rf'    conda:\n +f?"\.\./envs/{name}/conda\.yaml"\n', rule)
+            assert f"*campaign.modules({workload})," in rule
 
 
 @pytest.mark.parametrize("method", ["conda", "env-modules", "apptainer"])

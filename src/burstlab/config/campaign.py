@@ -84,6 +84,7 @@ class Campaign:
             for scale in experiment.scales
             for cell in experiment.cells(name, scale)
         }
+        self._workloads = catalog.workloads
         self._site_flags = {
             name: shlex.join(self.site.run_arguments(name)) for name in catalog.storages
         }
@@ -100,6 +101,7 @@ class Campaign:
         self._wanted: set[str] = set()  # data sets that some job of this run reads
         self._asked: set[str] = set()  # cells of this run
         self.run = _answering(self._run)
+        self.program = _answering(self._program)
         self.conditions = _answering(self._conditions)
         self.definition = _answering(self._definition)
         # what a cell's job asks of the scheduler: Snakemake's own names and units (minutes)
@@ -166,6 +168,10 @@ class Campaign:
 
     # --- parts of rules ---
 
+    def workloads(self, rules: Iterable[str]) -> list[str]:
+        """The workloads that have no rule of their own among ``rules``."""
+        return [name for name in self._workloads if name not in set(rules)]
+
     @staticmethod
     def record(workload: str) -> str:
         """Pattern of the records of a workload; its wildcard is the cell's name."""
@@ -217,6 +223,14 @@ class Campaign:
         """
         cell = self._cell(wildcards)
         return f"{self._site_flags[cell.storage]} {shlex.join(cell.run_arguments())}"
+
+    def _program(self, wildcards: Wildcards, output: object) -> str:
+        """The last words of ``burstlab run``: what judges the workload's result, its program."""
+        directory = f"workflows/{self._cell(wildcards).block.workload}"
+        words = ["--", f"{directory}/run"]
+        if self._exists(f"{directory}/check"):
+            words = ["--check", f"{directory}/check", *words]
+        return shlex.join(words)
 
     def _conditions(self, wildcards: Wildcards) -> str:
         """What the numbers depend on beyond the path; when it changes, the cell runs again."""

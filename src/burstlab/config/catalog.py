@@ -1,7 +1,6 @@
 """What a checkout has for experiments to name: storages, workloads, data sets, figures."""
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,20 +21,15 @@ class Catalog:
 
 def survey(root: Path) -> Catalog:
     """The catalog of the checkout at ``root``. Raises ConfigurationError."""
-    rules = {name for path in (root / "rules").glob("*.smk") for name in _rules(path)}
-    programs = {path.name for path in (root / "workflows").glob("*/")}
+    programs = {path.parent.name for path in (root / "workflows").glob("*/run")}
     return Catalog(
         storages=tuple(STORAGES),
-        workloads=tuple(sorted(rules & programs)),
+        workloads=tuple(sorted(programs)),
         datasets=tuple(load_datasets(root / DATASETS)),
         figures=tuple(
             name for path in sorted((root / "analysis").glob("*.py")) for name in _figures(path)
         ),
     )
-
-
-def _rules(path: Path) -> list[str]:
-    return re.findall(r"^rule (\w+):", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def _figures(path: Path) -> Iterator[str]:
