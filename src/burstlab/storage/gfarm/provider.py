@@ -125,7 +125,7 @@ class GfarmStorage(Storage):
                     place = f"/{target.relative_to(self.mount)}"
                 where = {"source": str(source), "target": place, "hosts": len(names)}
                 call(f"{_HERE}.staging:run_gfpcopy", head=names[0], **self._served, **where)
-                call(f"{_HERE}.staging:compare_part", **parts)
+            call(f"{_HERE}.staging:compare_part", **parts)
         except NodeError as error:
             raise StagingError(str(error)) from error
         return {"method": self.options.stage_in, "hosts": len(names)}
