@@ -43,10 +43,13 @@ class Agent:
         self._lease.mark()
         try:
             self._lease.directory(directory)
-        except FileExistsError as error:
-            raise BurstlabError(
-                f"{directory} is there already: do two hosts of the cell share it?"
-            ) from error
+        except OSError as error:
+            self._lease.release()  # it holds nothing
+            if isinstance(error, FileExistsError):
+                raise BurstlabError(
+                    f"{directory} is there already: do two hosts of the cell share it?"
+                ) from error
+            raise
         self._node = Node(Host(host, directory), self._lease)
         self._calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._job: dict[str, str] = hello["job"]
