@@ -16,6 +16,7 @@ COMMANDS = {
     "leases": ("burstlab.cli.leases", "list what cells hold on this host"),
     "reap": ("burstlab.cli.reap", "clean what dead cells left on this host"),
     "probe": ("burstlab.cli.probe", "measure the storage of the cell it runs in"),
+    "stage": ("burstlab.cli.stage", "copy a data set to one or many hosts"),
     "dataset": ("burstlab.cli.dataset", "make, verify or list data sets"),
     "doctor": ("burstlab.cli.doctor", "tell what this machine can run, what not, and why"),
     "schema": ("burstlab.cli.schema", "write the JSON schemas of the configuration"),

@@ -15,6 +15,7 @@ except ImportError as error:
     ) from error
 
 Row = tuple[str, int, str]  # path below both directories, size in bytes, SHA-256 or nothing
+PARTIAL = ".burstlab-partial"  # as burstio has it: ends the name of what is not whole
 LOOK_S = 0.1  # between two looks at a staging, and so before a signal is heeded
 
 

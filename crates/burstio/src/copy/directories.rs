@@ -164,7 +164,10 @@ fn make_all<'a>(
     }
     let mut made = BTreeSet::new();
     for path in all {
-        let directory = target.join(path);
+        let directory = match path {
+            "" => target.to_owned(),
+            below => target.join(below),
+        };
         let made_now = std::fs::DirBuilder::new()
             .mode(0o700)
             .recursive(false)

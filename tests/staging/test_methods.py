@@ -1,0 +1,113 @@
+"""Every method brings the same bytes to several hosts."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from burstlab.staging import METHODS
+from burstlab.staging.methods import children_of
+from tests.staging.conftest import DEADLINE_S, Stage
+
+pytestmark = pytest.mark.requires("burstio", "staging")
+
+NODES = ("--virtual", "--nodes", "3")
+WHOLE = [method for method in METHODS if method != "shard"]
+
+
+@pytest.mark.parametrize("method", WHOLE)
+def test_every_host_has_everything(stage: Stage, method: str) -> None:
+    done = stage.run(*NODES, "--method", method)
+    assert done.returncode == 0, done.stderr
+    assert "60 files of 60" in done.stdout
+    assert "on 3 hosts" in done.stdout
+    for node in ("node01", "node02", "node03"):
+        assert stage.found(stage.target / node) == stage.files
+    assert stage.partials() == []
+
+
+def test_shards_are_disjoint_and_complete(stage: Stage) -> None:
+    assert stage.run(*NODES, "--method", "shard").returncode == 0
+    parts = [stage.found(stage.target / node) for node in ("node01", "node02", "node03")]
+    assert [len(part) for part in parts] == [20, 20, 20]
+    assert parts[0] | parts[1] | parts[2] == stage.files
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_first_bad_file_is_named_by_every_method(stage: Stage, method: str) -> None:
+    spoilt = stage.source / "d3/e1/f3"
+    spoilt.write_bytes(bytes(70_000))
+    done = stage.run(*NODES, "--method", method)
+    assert done.returncode == 123
+    assert "d3/e1/f3: changed" in done.stderr
+    for node in ("node01", "node02", "node03"):
+        assert stage.found(stage.target / node).items() <= stage.files.items()
+
+
+def test_archive_is_made_once_and_anew_for_other_files(stage: Stage) -> None:
+    first = stage.run("--method", "archive")
+    assert "  pack " in first.stdout
+    again = stage.run("--method", "archive", "--source", "/nowhere")
+    assert "is not empty; this method does not go on with a staging" in again.stderr
+    stage.target.rename(stage.target.with_name("other"))
+    again = stage.run(*NODES, "--method", "archive", "--source", "/nowhere")
+    assert again.returncode == 0, again.stderr
+    assert "  pack " not in again.stdout
+    stage.target.rename(stage.target.with_name("another"))
+    stage.make(61)
+    assert "  pack " in stage.run("--method", "archive").stdout
+    assert stage.found() == stage.files
+
+
+def test_tree_goes_on_where_hosts_have_some_files(stage: Stage) -> None:
+    assert stage.run(*NODES, "--method", "tree").returncode == 0
+    (stage.target / "node03/d3/e1/f3").unlink()
+    (stage.target / "node01/d0/e0/f0").write_bytes(b"torn")
+    done = stage.run(*NODES, "--method", "tree")
+    assert "(178 were there)" in done.stdout
+    for node in ("node01", "node02", "node03"):
+        assert stage.found(stage.target / node) == stage.files
+
+
+def test_source_is_read_once_by_the_tree(stage: Stage) -> None:
+    """Only the first host opens it: the others can't be given a source at all."""
+    seen = {name for number in range(9) for name in children_of("abcdefghi", "abcdefghi"[number])}
+    assert seen == set("bcdefghi")
+
+
+def test_killed_tree_leaves_no_torn_file(stage: Stage, tmp_path: Path) -> None:
+    stage.make(300)
+    running = stage.start(*NODES, "--method", "tree")
+    deadline = time.monotonic() + DEADLINE_S
+    while running.poll() is None and len(list(stage.target.rglob("f*"))) < 30:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    for node in ("node01", "node02", "node03"):
+        assert stage.found(stage.target / node).items() <= stage.files.items()
+    assert stage.run(*NODES, "--method", "tree").returncode == 0
+    for node in ("node01", "node02", "node03"):
+        assert stage.found(stage.target / node) == stage.files
+
+
+def test_program_that_fails_is_told_with_its_last_words(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "cp").write_text("#!/bin/sh\necho cp: this disk is sad >&2; exit 1\n")
+    (tmp_path / "bin" / "cp").chmod(0o755)
+    done = stage.run("--method", "paper", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert done.returncode == 123
+    assert "parallel ended with status" in done.stderr
+    assert "cp: this disk is sad" in done.stderr
+    assert stage.found() == {}
+
+
+def test_usage_lists_every_method() -> None:
+    import sys
+
+    command = [sys.executable, "-m", "burstlab", "stage", "--help"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    assert all(f"{method}: " in told for method in METHODS)
