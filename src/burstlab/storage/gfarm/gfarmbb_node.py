@@ -30,7 +30,13 @@ from burstlab.supervision import ended_how
 GFMD_PORT, GFSD_PORT = 10601, 10600  # of config-gfarm -S and config-gfsd -S
 STEPS, STATUSES = "steps", "statuses"  # pipes between gfarmbb and the cell, on the first host
 SCRIPT_S = 120.0
-PROGRAMS = ("gfarmbb", "config-gfarm", "config-gfsd", "gfmkdir", "awk")
+PROGRAMS = {  # -> Debian package; the last is of the base system
+    "gfarmbb": "gfarm-client",
+    "gfmkdir": "gfarm-client",
+    "config-gfarm": "gfmd",
+    "config-gfsd": "gfsd",
+    "awk": "mawk",
+}
 CONTRIBUTED = ("mount.gfarm2fs", "umount.gfarm2fs")
 
 _RUN = """\
@@ -75,7 +81,8 @@ def directory_of(node: Node) -> Path:
 def lacking(node: Node) -> str:
     """Node action: what gfarmbb needs and this host lacks, or nothing."""
     absent = [program for program in PROGRAMS if find_command(program) is None]
-    return f"{', '.join(absent)} not found: gfarmbb comes with gfarm-client" if absent else ""
+    packages = " ".join(dict.fromkeys(PROGRAMS[program] for program in absent))
+    return f"{', '.join(absent)} not found: install the packages {packages}" if absent else ""
 
 
 def prepare(node: Node, mount: str) -> None:
