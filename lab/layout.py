@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -66,6 +67,13 @@ class Lab:
         """IPv4 address: the head has .1, node01 .11."""
         last = 1 if machine == HEAD else 10 + int(machine.removeprefix("node"))
         return f"{PREFIX}.{last}"
+
+    def processors(self, machine: str, present: Sequence[int]) -> set[int]:
+        """Processors of the host that are a machine's cores; few ones are shared."""
+        if machine == HEAD:
+            return set(present)
+        first = self.node_names.index(machine) * self.cores
+        return {present[number % len(present)] for number in range(first, first + self.cores)}
 
     def require(self, machine: str) -> str:
         """The name of one of the machines. Raises ConfigurationError for any other name."""

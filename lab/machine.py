@@ -62,6 +62,7 @@ def boot(lab: Lab, machine: str) -> None:
 def init(lab: Lab, machine: str) -> None:
     """Never returns, except by an error."""
     socket.sethostname(machine)
+    os.sched_setaffinity(0, lab.processors(machine, sorted(os.sched_getaffinity(0))))
     mounts.mount_all(lab.own(machine) / "fstab")
     os.chdir("/")
     launch = functools.partial(launch_on, machine)

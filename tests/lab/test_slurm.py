@@ -1,5 +1,8 @@
 """Slurm on a lab's nodes does what it does on a cluster."""
 
+import os
+import sys
+
 import pytest
 
 from tests.lab.cluster import NODES, Cluster, until
@@ -21,6 +24,18 @@ def test_batch_job_of_an_ordinary_user_sees_its_nodes(cluster: Cluster) -> None:
     script = "#!/bin/sh\nscontrol show hostnames $SLURM_JOB_NODELIST\nsrun hostname | sort\n"
     said = batch(cluster, script, "-N2")
     assert said.splitlines() == ["node01", "node02", "node01", "node02"]
+
+
+def test_a_job_has_the_processors_of_its_node() -> None:
+    lab = Cluster()
+    try:
+        lab.must("up", "--nodes", "2", "--cores", "1")
+        count = (sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))")
+        said = lab.run("head", "srun", "-N2", *count).split()
+        first, *rest = sorted(os.sched_getaffinity(0))
+        assert sorted(map(int, said)) == [first, *(rest or [first])[:1]]
+    finally:
+        lab.remove()
 
 
 def test_exit_status_of_a_job_comes_back(cluster: Cluster) -> None:

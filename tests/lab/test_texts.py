@@ -42,6 +42,14 @@ def test_a_machine_the_lab_does_not_have_is_named() -> None:
         LAB.require("node13")
 
 
+def test_nodes_have_processors_of_their_own_as_long_as_there_are_enough() -> None:
+    lab = Lab(Path("/var/tmp/lab"), nodes=4, cores=2)
+    bound = [lab.processors(node, [4, 5, 6, 7, 8, 9]) for node in lab.node_names]
+    assert bound == [{4, 5}, {6, 7}, {8, 9}, {4, 5}]
+    assert lab.processors("node03", [0]) == {0}
+    assert lab.processors("head", [0, 1, 2]) == {0, 1, 2}
+
+
 def test_own_user_is_added_once_and_the_hosts_users_stay() -> None:
     added = Account("lab", 20000, 20000, Path("/x"))
     text = accounts.passwd_text(PASSWD, added)
