@@ -23,7 +23,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,14 +87,6 @@ class Manifest:
                     entry = Entry(*json.loads(line))
                     found[entry.path] = entry
         return list(found.values())
-
-    def part(self, entries: Iterable[Entry]) -> "Manifest":
-        """The same data set with these of its files only, for who copies a part of it."""
-        files = tuple(entries)
-        size_bytes = sum(entry.size for entry in files)
-        part = replace(self, file_count=len(files), size_bytes=size_bytes)
-        vars(part)["files"] = files
-        return part
 
     def describe(self) -> dict[str, Any]:
         """For the record of a cell."""

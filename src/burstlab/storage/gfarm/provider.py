@@ -105,30 +105,23 @@ class GfarmStorage(Storage):
     def stage_in(
         self, manifest: "Manifest", source: Path, target: Path
     ) -> Mapping[str, object] | None:
-        """See Storage."""
-        from burstlab.storage.gfarm.staging import why_not_gfpcopy
-
-        names = [host.name for host in self.context.hosts]
-        if self.options.stage_in == "gfpcopy":
-            if why := why_not_gfpcopy(manifest, source):
-                raise StagingError(f"stage_in=gfpcopy: {why}; take stage_in=mounts")
-        elif len(names) == 1:
+        """See Storage; on one host burstlab's own way is the same as through the mounts."""
+        way, nodes = self.options.stage_in, self.context.nodes
+        if way == "mounts" and len(nodes.hosts) == 1:
             return None
-        call = self.context.nodes.call
-        parts = {"manifest": str(manifest.path), "target": str(target), "hosts": names}
+        from burstlab.storage.gfarm.staging import by_gfpcopy, through_mounts
+
         try:
-            if self.options.stage_in == "mounts":
-                call(f"{_HERE}.staging:copy_part", source=str(source), **parts)
+            if way == "mounts":
+                phases = through_mounts(nodes, manifest, source, target)
             else:
                 place = str(target)  # gfarmbb mounts the directory that has the mount's name
                 if not self._gfarmbb:
                     place = f"/{target.relative_to(self.mount)}"
-                where = {"source": str(source), "target": place, "hosts": len(names)}
-                call(f"{_HERE}.staging:run_gfpcopy", head=names[0], **self._served, **where)
-            call(f"{_HERE}.staging:compare_part", **parts)
+                phases = by_gfpcopy(nodes, manifest, source, target, place, self._served)
         except NodeError as error:
             raise StagingError(str(error)) from error
-        return {"method": self.options.stage_in, "hosts": len(names)}
+        return {"method": way, "hosts": len(nodes.hosts), "phases": phases}
 
     def problems(self) -> list[str]:
         """See Storage; the deaths of daemons are told by the lease's holders."""

@@ -1,31 +1,53 @@
 """How a data set comes into a Gfarm of several hosts.
 
 Through the mounts, every host copies an equal part, which then lies on its own disk; or one host
-runs gfpcopy(1), which spreads the files. Both are compared with the manifest.
+runs gfpcopy(1), which spreads the files. Then every host reads a part back.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from burstlab.dataset.manifest import Entry, Manifest, checksum, read_manifest
-from burstlab.errors import StagingError, StorageError
-from burstlab.nodes import Node
-from burstlab.staging import stage_in
+from burstlab.dataset.manifest import IN_FLIGHT, Entry, Manifest, checksum, read_manifest
+from burstlab.errors import NodeError, StagingError
+from burstlab.nodes import Node, Nodes
+from burstlab.staging.hosts import LOOK_S, RUNNING, Staging
+from burstlab.staging.running import Steps, begun
 from burstlab.storage.gfarm.node import instance_on
 from burstlab.storage.gfarm.programs import ask
 
-MOUNTS, GFPCOPY = "mounts", "gfpcopy"
+_HERE = "burstlab.storage.gfarm.staging"
 PROCESSES_PER_HOST = 16  # of gfpcopy; it takes no more for a host than that has processors
 LIMIT_S = 24 * 3600.0
-IN_FLIGHT = 16
+
+Phases = dict[str, float]  # seconds of the slowest host in each
 
 
-def part_of(manifest: Manifest, number: int, of: int) -> list[Entry]:
-    """Every host's part: as many files each, and as many bytes, but for one large file."""
-    by_size = sorted(manifest.files, key=lambda entry: entry.size, reverse=True)
-    return by_size[number::of]
+def through_mounts(nodes: Nodes, manifest: Manifest, source: Path, target: Path) -> Phases:
+    """Every host copies its part. Raises StagingError or NodeError naming host and file."""
+    targets = {host.name: target for host in nodes.hosts}
+    staged = Staging(nodes, manifest, source, targets, lambda *_: None).run("shard")
+    return {**staged.phases, **_compare(nodes, manifest, target)}
+
+
+def by_gfpcopy(
+    nodes: Nodes,
+    manifest: Manifest,
+    source: Path,
+    target: Path,
+    place: str,
+    served: Mapping[str, Any],
+) -> Phases:
+    """One gfpcopy on the first host, to the path ``place`` of Gfarm. Raises as the other does."""
+    if why := why_not_gfpcopy(manifest, source):
+        raise StagingError(f"stage_in=gfpcopy: {why}; take stage_in=mounts")
+    names = [host.name for host in nodes.hosts]
+    where = {"source": str(source), "place": place, "hosts": names, **served}
+    phases = _await(nodes, f"{_HERE}:begin_gfpcopy", **where)
+    return {**phases, **_compare(nodes, manifest, target)}
 
 
 def why_not_gfpcopy(manifest: Manifest, source: Path) -> str:
@@ -41,36 +63,58 @@ def why_not_gfpcopy(manifest: Manifest, source: Path) -> str:
     return ""
 
 
-def copy_part(node: Node, manifest: str, source: str, target: str, hosts: Sequence[str]) -> int:
-    """Node action: copy this host's part through its mount; returns bytes."""
-    whole = read_manifest(Path(manifest))
-    part = whole.part(part_of(whole, hosts.index(node.host.name), len(hosts)))
-    return stage_in(part, Path(source), Path(target))
-
-
-def run_gfpcopy(
-    node: Node, head: str, server: str, port: int, source: str, target: str, hosts: int
+def begin_gfpcopy(
+    node: Node, hosts: Sequence[str], server: str, port: int, source: str, place: str
 ) -> None:
-    """Node action: one gfpcopy on the host ``head``; ``target`` is a path in Gfarm."""
-    if node.host.name != head:
-        return
+    """Node action: one gfpcopy, on the first host."""
     # -B: a host busy with the copying itself is no reason to pass it over (or to fail)
-    options = ["-B", "-q", "-j", str(PROCESSES_PER_HOST * hosts)]
-    command = ["gfpcopy", *options, f"file://{source}", f"gfarm://{target}"]
-    try:
+    options = ["-B", "-q", "-j", str(PROCESSES_PER_HOST * len(hosts))]
+    command = ["gfpcopy", *options, f"file://{source}", f"gfarm://{place}"]
+
+    def copy() -> None:
         ask(node, command, instance_on(node, server, port), LIMIT_S)
-    except StorageError as error:
-        raise StagingError(str(error)) from error
+
+    begun(node, Steps([("gfpcopy", copy)] if node.host.name == hosts[0] else []))
 
 
-def compare_part(node: Node, manifest: str, target: str, hosts: Sequence[str]) -> None:
-    """Node action: read this host's part back. Raises StagingError naming the first file that is
-    not what the manifest says."""
-    whole = read_manifest(Path(manifest))
-    entries = part_of(whole, hosts.index(node.host.name), len(hosts))
+def begin_compare(node: Node, manifest: str, target: str, hosts: Sequence[str]) -> None:
+    """Node action: read back the part that this host would copy."""
+    entries = read_manifest(Path(manifest)).files[hosts.index(node.host.name) :: len(hosts)]
+    begun(node, Steps([("compare", lambda: _require_whole(Path(target), entries))]))
+
+
+def _compare(nodes: Nodes, manifest: Manifest, target: Path) -> Phases:
+    names = [host.name for host in nodes.hosts]
+    where = {"manifest": str(manifest.path), "target": str(target), "hosts": names}
+    return _await(nodes, f"{_HERE}:begin_compare", **where)
+
+
+def _await(nodes: Nodes, action: str, **arguments: Any) -> Phases:
+    """Begin something on every host and wait for its end on all. Raises StagingError."""
+    try:
+        nodes.call(action, **arguments)
+        while True:
+            states = nodes.call(f"{RUNNING}:look_here", wait_s=LOOK_S)
+            for host, state in states.items():
+                if "error" in state:
+                    raise StagingError(f"{host}: {state['error']}")
+            if all(state["ended"] for state in states.values()):
+                break
+    finally:
+        with suppress(NodeError):  # the host that is lost, which is told with the first error
+            nodes.call(f"{RUNNING}:end_here")
+    phases: Phases = {}
+    for state in states.values():
+        for phase, elapsed_s in state["phases"].items():
+            phases[phase] = max(phases.get(phase, 0.0), elapsed_s)
+    return phases
+
+
+def _require_whole(target: Path, entries: Sequence[Entry]) -> None:
+    """Raises StagingError naming the first file that is not what the manifest says."""
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         try:
-            for fault in pool.map(lambda entry: _fault(Path(target, entry.path), entry), entries):
+            for fault in pool.map(lambda entry: _fault(target / entry.path, entry), entries):
                 if fault:
                     raise StagingError(fault)
         finally:
