@@ -93,6 +93,7 @@ class Bench:
         count = sum(len(pair) for pair in PAIRS.values())
         self.cluster.must("up", "--nodes", str(count), "--pfs-option", "metadata_latency_ms=0.2")
         self.double = LabDouble(self.cluster)
+        self.make_data_set()
         names = [name for pair in PAIRS.values() for name in pair]
         self.machines = {name: Machine(self.cluster, name) for name in names}
 
@@ -123,21 +124,18 @@ class Bench:
         """Run a command there as root."""
         self.cluster.run(machine, *argv, user="root")
 
-    def data_set(self) -> Path:
+    def make_data_set(self) -> None:
         """Six files of 100 kB on the parallel file system, with their manifest beside them."""
-        folder = self.cluster.directory / "pfs/data"
-        root = folder / "tiny"
-        if not folder.exists():
-            root.mkdir(parents=True)
-            for number in range(6):
-                (root / f"{number}.dat").write_bytes(bytes([number]) * 100_000)
-            manifest, seen = folder / "manifest.json", Path(SHARED, "data/tiny")
-            entries = scan(root, members(root, ["*.dat"]))
-            write_manifest(
-                manifest, entries,
-                name="tiny", source="synthetic", details={}, root=seen, patterns=["*.dat"],
-            )  # fmt: skip
-        return root
+        root = self.cluster.directory / "pfs/data/tiny"
+        root.mkdir(parents=True)
+        for number in range(6):
+            (root / f"{number}.dat").write_bytes(bytes([number]) * 100_000)
+        manifest, seen = root.with_name("manifest.json"), Path(SHARED, "data/tiny")
+        entries = scan(root, members(root, ["*.dat"]))
+        write_manifest(
+            manifest, entries,
+            name="tiny", source="synthetic", details={}, root=seen, patterns=["*.dat"],
+        )  # fmt: skip
 
     def rescue(self, cell: "StruckCell") -> None:
         """The next cells get its nodes empty, whatever it left there."""

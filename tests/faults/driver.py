@@ -1,5 +1,6 @@
 """The driver of a campaign, killed while a cell of each storage runs, and the one after it."""
 
+import shlex
 from collections.abc import Mapping
 
 from tests.faults.bench import STORAGES, Bench
@@ -7,6 +8,7 @@ from tests.faults.strikes import UNTIL_TOLD
 from tests.lab.cells import SHARED, await_
 from tests.scheduler.workflow import Workflow, finish
 
+START_S = 120.0  # five Snakemakes start on this machine
 NAME = "driver (Snakemake) gets SIGKILL"
 SNAKEFILE = """\
 from burstlab.scheduler.driver import drive_alone
@@ -35,7 +37,8 @@ def strike(bench: Bench) -> Mapping[str, str]:
     targets = {storage: flow.cell(storage, command(bench, storage)) for storage in STORAGES}
     driver = flow.snakemake(targets.values())
     for target in targets.values():
-        await_((flow.root / target).with_name("running").exists, f"{target} runs")
+        running = (flow.root / target).with_name("running")
+        await_(running.exists, f"{target} runs", limit_s=START_S)
     ids = {flow.await_job(target) for target in targets.values()}
     driver.kill()
     driver.communicate()
@@ -55,12 +58,11 @@ def command(bench: Bench, storage: str) -> str:
     """What a job runs."""
     words = ["burstlab", "run", "--launch", "srun", "--storage", storage, "--pfs", SHARED]
     words += ["--local-dir", "/local", "--cell-dir", f"results/{storage}"]
+    double, before = bench.double, ""
     if storage == "beeond":
-        double = bench.double
-        words = [f"{name}={value}" for name, value in double.variables().items()] + words
-        words = ["env", *words, *double.flags]
-    quoted = [word if word == "--" else f"'{word}'" for word in [*words, "--", "sh", "-c"]]
-    return " ".join(quoted) + f" '{UNTIL_TOLD}'"
+        before = f'export PATH="{double.binaries}:$PATH" BEEOND_DOUBLE={double.root}; '
+        words += double.flags
+    return before + shlex.join([*words, "--", "sh", "-c", UNTIL_TOLD])
 
 
 def left(bench: Bench) -> list[str]:

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +98,8 @@ def kill_all(cell: StruckCell) -> None:
     ]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in found:
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def cut_leases(cell: StruckCell) -> None:
@@ -170,8 +172,7 @@ def make_disks_large(cell: StruckCell) -> None:
 
 def give_unreadable_file(cell: StruckCell) -> None:
     """The fourth of six files of the data set may be read by nobody but root."""
-    root = cell.bench.data_set()
-    (root / "3.dat").chmod(0)
+    (cell.cluster.directory / "pfs/data/tiny/3.dat").chmod(0)
 
 
 def fail_start(cell: StruckCell) -> None:

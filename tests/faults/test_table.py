@@ -49,8 +49,12 @@ def own() -> Iterator[Bench]:
 
 def test_driver(bench: Bench) -> None:
     _told.update({(driver.NAME, storage): FAILED for storage in STORAGES})
-    for storage, told in driver.strike(bench).items():
-        _told[driver.NAME, storage] = told
+    try:
+        _told.update({(driver.NAME, s): told for s, told in driver.strike(bench).items()})
+    except BaseException:
+        for storage in STORAGES:
+            bench.rescue(bench.cell("", storage))
+        raise
 
 
 def words(fault: Fault) -> str:
