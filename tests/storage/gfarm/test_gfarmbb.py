@@ -84,17 +84,35 @@ def test_paths_that_gfarmbb_would_take_apart_are_refused(tmp_path: Path) -> None
     assert "gfarmbb does not quote paths" in record["reason"]
 
 
-@pytest.mark.parametrize("phase", ["provision", "run"])
-def test_a_killed_cell_is_reaped(tmp_path: Path, phase: str) -> None:
-    place = Place(tmp_path)
+def reach(place: Place, phase: str) -> subprocess.Popen[str]:
+    """A cell in the middle of a phase."""
     cell = place.start(*OPTION, run=["sleep", "60"])
     assert cell.stderr is not None
     for line in cell.stderr:
         if f" {phase} " in line:
             break
     if phase == "provision":
-        until(lambda: list(tmp_path.glob("scratch/*/*/gfarm/bb/etc/gfmd.conf")), "gfarmbb works")
+        until(lambda: list(place.scratch.glob("*/*/gfarm/bb/etc/gfmd.conf")), "gfarmbb works")
+    return cell
+
+
+@pytest.mark.parametrize("phase", ["provision", "run"])
+def test_a_killed_cell_is_reaped(tmp_path: Path, phase: str) -> None:
+    place = Place(tmp_path)
+    cell = reach(place, phase)
     cell.kill()
     cell.communicate()
     assert place.reap().returncode == 0
+    assert place.left_behind() == []
+
+
+@pytest.mark.parametrize("phase", ["provision", "run"])
+def test_a_stopped_cell_leaves_nothing(tmp_path: Path, phase: str) -> None:
+    place = Place(tmp_path)
+    cell = reach(place, phase)
+    cell.terminate()
+    _, said = cell.communicate(timeout=60)
+    record = place.record()
+    assert record is not None
+    assert (cell.returncode, record["status"]) == (143, "failed"), said
     assert place.left_behind() == []
