@@ -31,7 +31,9 @@ class Scheduler(SchedulerBase):
 
     def __post_init__(self) -> None:
         seed = getattr(self.settings, "seed", None)
-        self._seed = int.from_bytes(os.urandom(4)) if seed is None else seed
+        if seed is None:  # in a job of a cluster: the seed of the Snakemake that submitted it
+            seed = os.environ.get(ORDER_SEED) or int.from_bytes(os.urandom(4))
+        self._seed = int(seed)
         self._place: dict[str, int] = {}
         os.environ[ORDER_SEED] = str(self._seed)  # what the jobs' records tell
 
