@@ -91,7 +91,7 @@ def load(places: Iterable[Path]) -> Tables:
 
 
 def read(path: Path) -> Record:
-    """One record file, checked against the dataclasses of burstlab.record."""
+    """One record file, checked against the classes of burstlab.record."""
     text = path.read_text()
     try:
         document = json.loads(text)

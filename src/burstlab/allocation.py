@@ -9,14 +9,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from burstlab.errors import AllocationError
 
 
-@dataclass(frozen=True)
-class Allocation:
+class Allocation(NamedTuple):
     """The hosts a cell runs on; ``origin`` says where the list came from."""
 
     hosts: tuple[str, ...]

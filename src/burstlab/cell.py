@@ -35,14 +35,13 @@ from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import CpuUse, provenance
 from burstlab.record import Record
 from burstlab.request import Request
-from burstlab.scheduler import accounting
-from burstlab.scheduler.ending import ending
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
 
 MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
 PAGES = os.sysconf("SC_PHYS_PAGES")
+JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "PJM_JOBID", "JOB_ID")  # what schedulers set in theirs
 LOGS = ("workload.log", "check.log", "agents.log")
 
 
@@ -94,7 +93,7 @@ class Cell:
                 provenance={
                     **provenance(load_before, Path.cwd()),
                     "allocation": self.request.allocation.origin,
-                    "scheduler": self.job or accounting.facts(),
+                    "scheduler": self.job or _job_facts(),
                 },
                 issues=tuple(self.issues),
                 **self.facts,
@@ -146,7 +145,7 @@ class Cell:
                 self._stage_out(work)
         self._require_healthy([])
         self._read_reports()
-        self.job = accounting.facts()  # while the daemons run: it forgets what they wrote with them
+        self.job = _job_facts()  # while the daemons run: it forgets what they wrote with them
 
     def _hold_hosts(self) -> None:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
@@ -358,6 +357,8 @@ class Cell:
     def _verdict(self, error: BaseException) -> tuple[str, int]:
         """Reason and exit status; a scheduler that ends the job, or a dead daemon, is the reason
         behind whatever else went wrong."""
+        from burstlab.scheduler.ending import ending
+
         if end := ending():
             if end.lost:
                 lost = [f"{host}: lost (Slurm says {state})" for host, state in end.lost.items()]
@@ -422,6 +423,15 @@ class Cell:
             phase, reason, request.allocation.hosts, request.cell_dir, repeat, logs
         )
         print(block, file=sys.stderr)
+
+
+def _job_facts() -> Mapping[str, Any] | None:
+    """Nothing outside of a job, where cells need not pay for the import either."""
+    if not any(name in os.environ for name in JOBS):
+        return None
+    from burstlab.scheduler import accounting
+
+    return accounting.facts()
 
 
 class WorkloadFailed(BurstlabError):

@@ -7,24 +7,21 @@ lease of its own there and cleans up when the connection ends, whoever ended it.
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from burstlab.errors import BurstlabError, NodeError
 from burstlab.lease import Lease
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """One host of a cell; ``local_dir`` is the cell's own directory on it (node-local)."""
 
     name: str
     local_dir: Path
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """What an action sees of the host it runs on."""
 
     host: Host

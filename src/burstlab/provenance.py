@@ -1,8 +1,8 @@
 """Where a number comes from: code, machine, load."""
 
 import os
-import platform
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
     return {
         "burstlab": burstlab.__version__,
         **_git(code),
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "kernel": os.uname().release,
         "hostname": os.uname().nodename,
         "cores": len(os.sched_getaffinity(0)),

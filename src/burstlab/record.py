@@ -8,9 +8,8 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from burstlab.errors import BurstlabError
 
@@ -18,8 +17,7 @@ SCHEMA = "burstlab.record/1"
 FILES = ("failed.json", "record.json")
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A timed phase; ``start_s`` is Unix time, ``elapsed_s`` from a monotonic clock."""
 
     name: str
@@ -27,8 +25,7 @@ class Span:
     elapsed_s: float
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """A number that the workload reports; ``better`` is "lower" or "higher"."""
 
     name: str
@@ -37,8 +34,7 @@ class Metric:
     better: str
 
 
-@dataclass(frozen=True)
-class CellKey:
+class CellKey(NamedTuple):
     """What the cell was: the point of the matrix, and the id of this run of it."""
 
     id: str
@@ -49,12 +45,11 @@ class CellKey:
     staging: str = ""
     dataset: str = ""
     nodes: int = 1
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = {}
     repeat: int = 1
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """Everything known of one run of one cell."""
 
     status: str  # ok, failed, skipped
@@ -65,14 +60,14 @@ class Record:
     spans: tuple[Span, ...] = ()
     metrics: tuple[Metric, ...] = ()
     operations: str | None = None  # file beside the record, one row per timed command
-    workload_facts: Mapping[str, Any] = field(default_factory=dict)
-    storage: Mapping[str, Any] = field(default_factory=dict)
-    pfs: Mapping[str, Any] = field(default_factory=dict)
-    dataset: Mapping[str, Any] = field(default_factory=dict)
-    cache: Mapping[str, Any] = field(default_factory=dict)
+    workload_facts: Mapping[str, Any] = {}
+    storage: Mapping[str, Any] = {}
+    pfs: Mapping[str, Any] = {}
+    dataset: Mapping[str, Any] = {}
+    cache: Mapping[str, Any] = {}
     hosts: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = {}
     issues: tuple[str, ...] = ()  # why the numbers may not be trusted
     schema: str = SCHEMA
 
@@ -84,7 +79,12 @@ def write(record: Record, directory: Path) -> Path:
     """
     name, opposite = FILES if record.status == "failed" else reversed(FILES)
     path, partial = directory / name, directory / f".{name}.partial"
-    fields = asdict(record)
+    fields = {
+        **record._asdict(),
+        "cell": record.cell._asdict(),
+        "spans": [span._asdict() for span in record.spans],
+        "metrics": [metric._asdict() for metric in record.metrics],
+    }
     try:
         with partial.open("w") as out:
             json.dump({"schema": fields.pop("schema"), **fields}, out, indent=1)

@@ -9,7 +9,6 @@ tells the cell to stop.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +31,8 @@ def is_here(host: str, environment: Mapping[str, str] = os.environ) -> bool:
     own = (os.uname().nodename, environment.get("SLURMD_NODENAME", ""))
     if host.split(".")[0] in {name.split(".")[0] for name in own} or host == "localhost":
         return True
+    import socket  # not at the top: most cells are on the host they are for
+
     with socket.socket() as visitor:
         try:
             visitor.bind((host, 0))  # only an address of this machine can be bound

@@ -1,8 +1,7 @@
 """What one cell is asked to do, checked; nothing here starts anything."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burstlab.allocation import Allocation
 from burstlab.pfs.emulation import Emulation
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What `burstlab run` was asked for, checked."""
 
     key: CellKey

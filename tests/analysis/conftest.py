@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +58,11 @@ def make(tmp_path: Path) -> Make:
         )
         directory.mkdir(parents=True)
         if status == "ok":
-            made = replace(made, **_ran(storage, repeat, workflow_time))
+            made = made._replace(**_ran(storage, repeat, workflow_time))
             rows = operations if operations is not None else commands(repeat)
             _write_operations(directory / "operations.csv", rows)
-            made = replace(made, operations="operations.csv")
-        return record.write(replace(made, **fields), directory)
+            made = made._replace(operations="operations.csv")
+        return record.write(made._replace(**fields), directory)
 
     return write
 

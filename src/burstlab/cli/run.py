@@ -4,7 +4,6 @@ Exit status: the workload's own; burstlab's own failures are 119 to 125 (docs/re
 """
 
 import argparse
-import dataclasses
 import os
 import re
 import shlex
@@ -150,14 +149,14 @@ def request(arguments: argparse.Namespace) -> Request:
 
 
 def options(kind: type[Any], flag: str, words: Sequence[str]) -> Any:
-    """An options dataclass from KEY=VALUE words. Raises ConfigurationError."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+    """An instance of an options class from KEY=VALUE words. Raises ConfigurationError."""
+    fields = kind.__annotations__
     values = {}
     for name, text in _pairs(flag, words).items():
         if name not in fields:
             allowed = ", ".join(fields) or "none"
             raise ConfigurationError(f"{flag} {name}={text}: no such option; there are: {allowed}")
-        values[name] = _value(flag, name, text, fields[name].type)
+        values[name] = _value(flag, name, text, fields[name])
     return kind(**values)
 
 

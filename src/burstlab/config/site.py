@@ -1,7 +1,6 @@
 """Sites: what ``config/sites/*.yaml`` may say of a cluster, and the flags it means."""
 
 import argparse
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     WithJsonSchema,
+    create_model,
     field_validator,
     model_validator,
 )
@@ -25,15 +25,20 @@ from burstlab.storage import STORAGES, storage_class
 
 SITES = Path("config/sites")
 Options = dict[str, str | int | float | bool]
+_FIELDS: dict[str, Any] = {
+    name: (kind, Emulation._field_defaults[name])
+    for name, kind in Emulation.__annotations__.items()
+}
+_EMULATION = create_model("Emulation", __doc__=Emulation.__doc__, **_FIELDS)
 
 
 class Pfs(Document):
     """The parallel file system: where data sets come from and results go."""
 
     directory: str | None = Field(None, description="One that is mounted; $VARIABLES expand.")
-    emulated: Annotated[
-        dict[str, Any] | None, WithJsonSchema(TypeAdapter(Emulation).json_schema())
-    ] = Field(None, description="Costs of burstlab's emulator.")
+    emulated: Annotated[dict[str, Any] | None, WithJsonSchema(_EMULATION.model_json_schema())] = (
+        Field(None, description="Costs of burstlab's emulator.")
+    )
 
     @field_validator("emulated")
     @classmethod
@@ -150,8 +155,8 @@ def run_arguments(name: str, words: Sequence[str]) -> list[str]:
 
 
 def _checked(given: Options, options: type[Any], at: str = "") -> Options:
-    """``given`` if it fits the fields of a frozen dataclass; only what is given is kept."""
-    kinds: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(options)}
+    """``given`` if it fits the fields of an options class; only what is given is kept."""
+    kinds: dict[str, Any] = options.__annotations__
     for name, value in given.items():
         if name not in kinds:
             raise wrong(f"no such option{allowed(name, kinds)}", at=f"{at}{name}")

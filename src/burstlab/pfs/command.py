@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import threading
-from dataclasses import fields
 from pathlib import Path
 
 from burstlab.errors import BurstlabError, ConfigurationError
@@ -40,15 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=DIRECTORY[:ro]",
         help="show DIRECTORY as MOUNTPOINT/NAME; may be given many times",
     )
-    for field in fields(Emulation):
-        flag, text = f"--{field.name.replace('_', '-')}", f"{_COSTS[field.name]} (%(default)g)"
-        parser.add_argument(flag, type=_cost, default=field.default, metavar="N", help=text)
+    for name, default in Emulation._field_defaults.items():
+        flag, text = f"--{name.replace('_', '-')}", f"{_COSTS[name]} (%(default)g)"
+        parser.add_argument(flag, type=_cost, default=default, metavar="N", help=text)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until unmounted or told to end; returns 0. Raises BurstlabError."""
-    names = [field.name for field in fields(Emulation)]
-    emulation = Emulation(**{name: getattr(arguments, name) for name in names})
+    emulation = Emulation(**{name: getattr(arguments, name) for name in Emulation._fields})
     exports = [Export.parse(text) for text in arguments.export]
     mountpoint = _usable(arguments.mountpoint, exports)
     system = EmulatedFileSystem(Exports(exports), Costs(emulation))

@@ -1,12 +1,11 @@
 """The settings of an emulated parallel file system, as told, started and recorded."""
 
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 SOURCE = "burstlab-pfs"  # device name and sub-type of its mounts: what proves it is emulated
 
 
-@dataclass(frozen=True)
-class Emulation:
+class Emulation(NamedTuple):
     """Costs, shared by all clients of one mount. 0 means none, and no limit."""
 
     metadata_latency_ms: float = 1.0
@@ -16,7 +15,7 @@ class Emulation:
 
     def arguments(self) -> list[str]:
         """As flags of ``python -m burstlab.pfs``."""
-        pairs = asdict(self).items()
+        pairs = self._asdict().items()
         return [
             part for key, value in pairs for part in (f"--{key.replace('_', '-')}", f"{value:g}")
         ]

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
@@ -128,7 +127,7 @@ class EmulatedPfs:
 
     def describe(self) -> Mapping[str, object]:
         """See ParallelFileSystem."""
-        return {"emulated": True, "type": "fuse", **asdict(self._emulation)}
+        return {"emulated": True, "type": "fuse", **self._emulation._asdict()}
 
     def _why(self, status: int | None) -> str:
         said = self._log.read_text(errors="replace").strip().splitlines()

@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Nodes
@@ -14,13 +13,11 @@ if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
 
 
-@dataclass(frozen=True)
-class NoOptions:
+class NoOptions(NamedTuple):
     """A storage without options."""
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a provider gets of the cell it serves."""
 
     id: str
@@ -48,7 +45,7 @@ class Storage(ABC):
     name: ClassVar[str]
     shared: ClassVar[bool]  # one name space for all hosts
     local: ClassVar[bool] = False  # what a host writes lies on its own disk
-    Options: ClassVar[type[Any]] = NoOptions  # frozen dataclass of str, int, float and bool
+    Options: ClassVar[type[Any]] = NoOptions  # its fields: str, int, float and bool
 
     def __init__(self, options: Any, context: Context) -> None:
         self.options = options
