@@ -152,6 +152,8 @@ class Engine(_Feeds):
         tee: bool = True,
         time_limit_s: float = 30.0,
     ) -> Engine: ...
+    def mount(self, directory: str | os.PathLike[str], order: Sequence[int] | None = None) -> Mount:
+        """Mount the data set, read only, and fill the cache in this order. Raises OSError."""
     def serve(self, socket: str | os.PathLike[str]) -> Agent:
         """Serve other processes of this user, on a socket in a directory of mode 0700.
 
@@ -170,6 +172,21 @@ class Agent:
 
     def close(self) -> int:
         """End all connections and the engine; as ``Engine.close``."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Mount:
+    """The data set as a directory, as long as this is open."""
+
+    def close(self) -> None:
+        """Unmount. Raises OSError where somebody is still in it."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

@@ -1,5 +1,8 @@
 """The agent of a node: one engine for all its ranks. ``python -m burstio.agent --help``.
 
+Programs that know nothing of it find the data set in a directory (``--mount``), while the cache is
+filled in the order of a list (``--order``).
+
 It says ``ready`` on its standard output when ranks may connect, and ends, after all it has read
 is written, at SIGTERM, SIGINT, or with ``--while-stdin`` at the end of its standard input.
 """
@@ -11,8 +14,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
-from burstio._burstio import Engine
+from burstio._burstio import Engine, Mount
 
 SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
@@ -22,8 +26,10 @@ def main() -> int:
     arguments = _parser().parse_args()
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # before there are threads
     try:
-        engine = _engine(arguments)
+        data = _data(arguments)
+        engine = _engine(data, arguments)
         agent = engine.serve(arguments.socket)
+        mount = _mount(engine, data.files, arguments)
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"burstio.agent: {error}", file=sys.stderr)
         return 2
@@ -31,6 +37,8 @@ def main() -> int:
     if arguments.while_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     signal.sigwait(SIGNALS)
+    if mount:
+        mount.close()
     stuck = agent.close()
     if arguments.statistics:
         report = {**engine.statistics(), "waits": engine.waits()}
@@ -55,28 +63,38 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", action="store_true", help="leave the cache for a later run")
     add("--no-tee", action="store_true", help="write to the cache first, then read it again")
     add("--time-limit-s", type=float, default=30.0)
+    add("--mount", type=Path, help="show the data set in this directory, read only (FUSE)")
+    add("--order", type=Path, help="paths, one a line: in which order the cache is filled")
     add("--statistics", type=Path, help="write the counters here at the end, as JSON")
     add("--while-stdin", action="store_true", help="end with the standard input")
     return parser
 
 
-def _engine(arguments: argparse.Namespace) -> Engine:
-    root, files, sizes, identity = arguments.root, [], None, ""
+class _Data(NamedTuple):
+    root: Path
+    files: list[str]
+    sizes: list[int] | None
+    identity: str
+
+
+def _data(arguments: argparse.Namespace) -> _Data:
+    root = arguments.root
     if arguments.manifest:
         manifest = json.loads(arguments.manifest.read_bytes())
+        files, sizes, *_ = zip(*manifest["entries"], strict=True)
         root = root or arguments.manifest.parent / manifest["root"]
-        files = [path for path, *_ in manifest["entries"]]
-        sizes = [size for _, size, *_ in manifest["entries"]]
-        identity = manifest["sha256"]
-    else:
-        files = os.fsdecode(arguments.files.read_bytes()).rstrip("\n").split("\n")
-        if root is None:
-            raise ValueError("--files wants a --root")
+        return _Data(root, list(files), list(sizes), manifest["sha256"])
+    if root is None:
+        raise ValueError("--files wants a --root")
+    return _Data(root, _lines(arguments.files), None, "")
+
+
+def _engine(data: _Data, arguments: argparse.Namespace) -> Engine:
     return Engine(
-        root,
-        files,
-        sizes=sizes,
-        identity=identity,
+        data.root,
+        data.files,
+        sizes=data.sizes,
+        identity=data.identity,
         memory_bytes=arguments.memory_bytes,
         in_flight=tuple(arguments.in_flight),
         look_ahead=arguments.look_ahead,
@@ -87,6 +105,22 @@ def _engine(arguments: argparse.Namespace) -> Engine:
         tee=not arguments.no_tee,
         time_limit_s=arguments.time_limit_s,
     )
+
+
+def _mount(engine: Engine, files: list[str], arguments: argparse.Namespace) -> Mount | None:
+    if arguments.mount is None:
+        return None
+    if arguments.order is None:
+        return engine.mount(arguments.mount, range(len(files)))
+    numbers = {path: number for number, path in enumerate(files)}
+    order = _lines(arguments.order)
+    if unknown := [path for path in order if path not in numbers]:
+        raise ValueError(f"{arguments.order}: {unknown[0]}: not in the data set")
+    return engine.mount(arguments.mount, [numbers[path] for path in order])
+
+
+def _lines(path: Path) -> list[str]:
+    return os.fsdecode(path.read_bytes()).rstrip("\n").split("\n")
 
 
 def _end_with_stdin() -> None:

@@ -105,7 +105,12 @@ impl Engine {
 
     /// A new consumer.
     pub fn stream(&self) -> Stream {
-        Stream::new(&self.shared)
+        Stream::new(&self.shared, true)
+    }
+
+    /// A consumer whose waits are nobody's, and whose pace says nothing of what is wanted.
+    pub fn background_stream(&self) -> Stream {
+        Stream::new(&self.shared, false)
     }
 
     /// The data set.

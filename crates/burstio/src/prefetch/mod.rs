@@ -28,6 +28,7 @@ pub mod cache;
 pub mod depth;
 pub mod engine;
 pub mod memory;
+pub mod mount;
 pub mod order;
 mod reading;
 pub mod region;

@@ -412,6 +412,13 @@ impl<T, E> Schedule<T, E> {
         })
     }
 
+    /// Whether a stream other than this has samples whose reading has not begun.
+    pub fn others_have_plans(&self, stream: StreamId) -> bool {
+        self.streams
+            .iter()
+            .any(|(id, other)| *id != stream && !other.planned.is_empty())
+    }
+
     /// Samples that streams got because another one's were in memory or on their way.
     pub fn shared(&self) -> u64 {
         self.shared

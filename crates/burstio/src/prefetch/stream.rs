@@ -16,6 +16,7 @@ pub struct Stream {
     shared: Arc<Shared>,
     id: StreamId,
     returned: Option<(Instant, usize)>,
+    counted: bool,
 }
 
 /// Why there is no minibatch.
@@ -33,11 +34,13 @@ pub enum TakeError {
 }
 
 impl Stream {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, counted: bool) -> Self {
+        let id = shared.pool.board.open();
         Self {
-            id: shared.pool.board.open(),
+            id,
             shared: shared.clone(),
             returned: None,
+            counted,
         }
     }
 
@@ -70,9 +73,9 @@ impl Stream {
             board.with(|schedule| schedule.depth.consumed(samples, begin - returned));
         }
         let taken = board.take(self.id, count, limit, go_on);
-        self.returned = Some((Instant::now(), count));
+        self.returned = self.counted.then(|| (Instant::now(), count));
         let taken = taken.map_err(|why| self.explain(why))?;
-        if !taken.is_empty() {
+        if self.counted && !taken.is_empty() {
             let statistics = &self.shared.statistics;
             statistics.waited(begin.elapsed());
             self.shared.note_first(&statistics.first_minibatch_us);
@@ -107,6 +110,14 @@ impl Stream {
     /// Samples that are planned and not taken.
     pub fn remaining(&self) -> usize {
         self.shared.pool.board.remaining(self.id)
+    }
+
+    /// Whether another stream has samples to be read.
+    pub fn others_have_plans(&self) -> bool {
+        self.shared
+            .pool
+            .board
+            .with(|schedule| schedule.others_have_plans(self.id))
     }
 
     /// Forget what is planned and not taken.

@@ -13,7 +13,9 @@ mod _burstio {
     use super::copy::{PeerLost, PyCopy, PyListening, PyProgress, StagingFault};
 
     #[pymodule_export]
-    use super::prefetch::{PyAgent, PyClient, PyEngine, PyPermutations, PySample, PyStream};
+    use super::prefetch::{
+        PyAgent, PyClient, PyEngine, PyMount, PyPermutations, PySample, PyStream,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

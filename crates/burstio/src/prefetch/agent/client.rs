@@ -271,7 +271,7 @@ impl Drop for RemoteBytes {
 }
 
 fn greet(socket: &Path) -> Result<(UnixStream, Vec<u64>, OwnedFd), ClientError> {
-    let connection = UnixStream::connect(socket).map_err(|error| lost(socket, &error))?;
+    let connection = wire::connect(socket).map_err(|error| lost(socket, &error))?;
     let hello = answer(&connection, socket)?;
     let about = wire::decode_long(&hello.body);
     let memory = hello.descriptors.into_iter().next();

@@ -122,7 +122,7 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
-    if UnixStream::connect(socket).is_ok() {
+    if wire::connect(socket).is_ok() {
         let message = format!("{}: another agent listens here", socket.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
     }
@@ -130,7 +130,8 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {} // the name that a killed agent has left
     }
-    UnixListener::bind(socket)
+    let (_directory, address) = wire::address(socket)?;
+    UnixListener::bind(address)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", socket.display())))
 }
 

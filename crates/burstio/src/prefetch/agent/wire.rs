@@ -4,10 +4,12 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -71,6 +73,28 @@ pub struct Frame {
     pub body: Vec<u8>,
     /// What comes with it.
     pub descriptors: Vec<OwnedFd>,
+}
+
+/// A name for `socket` that is short enough for an address (108 bytes), whatever its directory;
+/// it holds as long as the descriptor does.
+pub fn address(socket: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "is not a file's path");
+    let (directory, name) = socket.parent().zip(socket.file_name()).ok_or_else(odd)?;
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let descriptor = rustix::fs::open(directory, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    Ok((descriptor, Path::new(&path).join(name)))
+}
+
+/// Connect to the agent that listens at `socket`.
+pub fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let (_directory, address) = address(socket)?;
+    UnixStream::connect(address)
 }
 
 /// Send one frame.

@@ -7,13 +7,14 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::prefetch::agent::{Agent, Client, ClientError};
+use crate::prefetch::mount::Mount;
 use crate::prefetch::order::Permutations;
 use crate::prefetch::{CacheOptions, Engine, EngineOptions, ReadError, Source};
 use stream::Feed;
@@ -144,6 +145,19 @@ impl PyEngine {
         Ok(py.detach(|| engine.close()))
     }
 
+    #[pyo3(signature = (directory, order=None))]
+    fn mount(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        order: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyMount> {
+        let engine = self.0.get()?.clone();
+        let order = order.map_or(Ok(Vec::new()), stream::samples)?;
+        let mount = py.detach(|| Mount::new(engine, &directory, order))?;
+        Ok(PyMount(Owned::new(Mutex::new(mount))))
+    }
+
     fn serve(&self, py: Python<'_>, socket: PathBuf) -> PyResult<PyAgent> {
         let engine = self.0.get()?.clone();
         Ok(PyAgent(Owned::new(
@@ -227,6 +241,32 @@ impl PyAgent {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
         self.close(py).map(drop)
+    }
+}
+
+/// See `_burstio.pyi`.
+#[pyclass(name = "Mount", frozen)]
+pub struct PyMount(Owned<Mutex<Mount>>);
+
+#[pymethods]
+impl PyMount {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mount = self.0.get()?;
+        Ok(py.detach(|| {
+            mount
+                .lock()
+                .expect("no thread panics under this lock")
+                .close()
+        })?)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
     }
 }
 

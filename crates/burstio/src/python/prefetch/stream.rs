@@ -164,7 +164,7 @@ fn pack<T>(taken: Vec<(u32, T)>, held: impl Fn(T) -> Held) -> Vec<(u32, PySample
 }
 
 /// Indices from a buffer of integers, or any sequence of them.
-fn samples(indices: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+pub fn samples(indices: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     if let Some(samples) = of_buffer::<u32>(indices).or_else(|| of_buffer::<i64>(indices)) {
         return samples;
     }
