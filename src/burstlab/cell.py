@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstlab import cache, lease, record, reports
 from burstlab.celldir import CellDirectory
@@ -39,6 +39,9 @@ from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
 
+if TYPE_CHECKING:
+    from burstlab.lazy import LazyStaging
+
 MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
 PAGES = os.sysconf("SC_PHYS_PAGES")
 JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "PJM_JOBID", "JOB_ID")  # what schedulers set in theirs
@@ -59,6 +62,7 @@ class Cell:
         self.nodes: Nodes
         self.storage: Storage
         self.pfs: ParallelFileSystem
+        self.lazy: LazyStaging | None = None
 
     def run(self) -> Record:
         """The record, written; its exit status is the process's. Raises BurstlabError only when
@@ -132,6 +136,9 @@ class Cell:
         if request.cache != "as-is":
             with self.timeline.span("cache"):
                 self._enforce_cache(data)
+        if request.staging == "lazy":
+            with self.timeline.span("stage_in"):
+                data = self._start_lazy()
         environment = self._environment(work, data)
         with self.timeline.span("run"):
             self._run_workload(environment)
@@ -139,6 +146,7 @@ class Cell:
             with self.timeline.span("check"):
                 self._check(environment)
         with self.timeline.span("drain"):
+            self._stop_lazy()
             self._require_healthy(self._apart(self._drain_and_verify))
         if request.stage_out:
             with self.timeline.span("stage_out"):
@@ -257,6 +265,21 @@ class Cell:
         else:
             self._apart(stage_in, manifest, source, data)
 
+    def _start_lazy(self) -> Path:
+        """The data set as the workload sees it from now on."""
+        from burstlab.lazy import LazyStaging
+
+        assert self.request.manifest is not None  # the command sees to it
+        manifest, order = self.request.manifest, self.request.order
+        self.lazy = LazyStaging(self.nodes, manifest.path, self.pfs.seen(manifest.root), order)
+        self.lazy.start()
+        return self.lazy.data
+
+    def _stop_lazy(self) -> None:
+        if self.lazy is not None:
+            self.lazy.stop()
+            self.facts["dataset"]["lazy"] = self.lazy.statistics
+
     def _stage_out(self, work: Path) -> None:
         from burstlab.staging import stage_out
 
@@ -290,6 +313,7 @@ class Cell:
             **parameters,
             "BURSTLAB_MOUNT": str(work),
             "BURSTLAB_DATA": str(data or ""),
+            **({"BURSTLAB_AGENT": str(self.lazy.socket)} if self.lazy else {}),
             "BURSTLAB_LOCAL": str(self.storage.context.hosts[0].local_dir),
             "BURSTLAB_HOSTFILE": str(hostfile),
             "BURSTLAB_NODES": str(len(request.allocation.hosts)),
@@ -387,7 +411,7 @@ class Cell:
             if self.lease.children:  # daemons that the workload may still be using
                 self.lease.end_workload()
             if hasattr(self, "storage"):
-                for stop in (self.storage.stop, self.nodes.close, self.pfs.stop):
+                for stop in (self._stop_lazy, self.storage.stop, self.nodes.close, self.pfs.stop):
                     self._stop(stop)
             left = self.lease.clean()
             if left:

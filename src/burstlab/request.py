@@ -28,6 +28,7 @@ class Request(NamedTuple):
     needs: frozenset[str] = frozenset()
     manifest: "Manifest | None" = None
     staging: str = "none"
+    order: Path | None = None  # of lazy staging: a list of paths
     cache: str = "as-is"
     drop_caches: str = ""
     stage_out: tuple[str, ...] = ()

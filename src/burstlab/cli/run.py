@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pfs", metavar="DIR", help="the site's parallel file system, or `emulated`")
     add("--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs")
     add("--dataset", metavar="MANIFEST", help="manifest of the data set (burstlab dataset make)")
-    add("--staging", choices=("none", "eager"), default="none")
+    add("--staging", choices=("none", "eager", "lazy"), default="none")
+    add("--order", metavar="FILE", help="lazy staging: paths, one a line, first come first read")
     add("--cache", choices=STATES, default="as-is", help="page cache before the workload")
     add("--drop-caches", default="", metavar="COMMAND", help="the site's own, on every host")
     add("--needs", type=_words(NEEDS), default=(), help=f"of the storage: {','.join(NEEDS)}")
@@ -118,8 +119,10 @@ def request(arguments: argparse.Namespace) -> Request:
         repeat=_value("--label", "repeat", labels.pop("repeat", "1"), int),
         parameters=labels,
     )
-    if arguments.staging == "eager" and arguments.dataset is None:
-        raise ConfigurationError("--staging eager: a --dataset is wanted that can be staged")
+    if arguments.staging != "none" and arguments.dataset is None:
+        raise ConfigurationError(
+            f"--staging {arguments.staging}: a --dataset is wanted that can be staged"
+        )
     if len(allocation.hosts) > 1 and arguments.launch == "local" and not allocation.virtual:
         raise ConfigurationError(
             f"--launch local reaches this host only, and the cell has {len(allocation.hosts)}: "
@@ -139,6 +142,7 @@ def request(arguments: argparse.Namespace) -> Request:
         needs=frozenset(arguments.needs),
         manifest=_manifest(arguments.dataset),
         staging=arguments.staging,
+        order=_absolute(arguments.order) if arguments.order else None,
         cache=arguments.cache,
         drop_caches=shlex.join(_split("--drop-caches", arguments.drop_caches)),
         stage_out=_globs(arguments.stage_out),

@@ -21,7 +21,7 @@ from burstlab.config.matrix import Point, Value, expand, text
 from burstlab.dataset.make import manifest_path
 
 EXPERIMENTS = Path("config/experiments")
-STAGINGS = ("none", "eager")
+STAGINGS = ("none", "eager", "lazy")
 PLACE = ("storage", "staging", "nodes")  # dimensions that every cell has, in their path order
 OF_THE_RECORD = ("experiment", "scale", "workload", "dataset", "repeat")
 TEARDOWN_S = 60  # the scheduler ends a job this much later than the cell ends itself
