@@ -119,5 +119,5 @@ class Lab:
             values = json.loads((directory / "lab.json").read_text())
         except FileNotFoundError:
             raise ConfigurationError(f"no lab in {directory}: `lab up` makes one") from None
-        values["pfs"] = Emulation(**values["pfs"])
+        values["pfs"] = Emulation(*values["pfs"])
         return cls(**{**values, "directory": directory, "carry": tuple(values["carry"])})
