@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from burstlab.scheduler.ending import ending
 from burstlab.supervision import ended_how
 
 _PROTOCOL = threading.Lock()
+LONGEST_LINE = 1000  # bytes; json.dumps makes ASCII
+PART = 400  # which quotes and backslashes at most double
 # A cell asks every 2 s. When it is silent for so long, the scheduler is asked whether there still
 # is a job: slurmstepd outlives its slurmd and its srun, and keeps the stdin of its tasks open.
 SILENCE_S = 30.0
@@ -152,9 +155,21 @@ def _end(number: int, frame: object) -> None:
 def _answer(host: str, **fields: Any) -> None:
     with _PROTOCOL:
         try:
-            print(json.dumps({"host": host, **fields}), flush=True)
+            for line in _lines(host, json.dumps({"host": host, **fields})):
+                print(line)
+            sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _lines(host: str, text: str) -> Iterator[str]:
+    """A long answer in parts: srun tears lines of more than 1024 bytes, and mixes the pieces."""
+    if len(text) < LONGEST_LINE:
+        yield text
+        return
+    for at in range(0, len(text), PART):
+        more = at + PART < len(text)
+        yield json.dumps({"host": host, "part": text[at : at + PART], "more": more})
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ class AgentNodes:
         self._heard: dict[str, float] = {}
         self._number = 0
         self._pending = b""
+        self._parts: dict[str, str] = {}  # of answers that are not complete yet, by host
         self._noise: list[str] = []
         self._log = (cell_dir / "agents.log").open("wb")
         self._chatter, self._ended = chatter(launch), f"{launch} has ended"
@@ -218,9 +219,16 @@ class AgentNodes:
         return [answer for line in lines if (answer := self._parse(line)) is not None]
 
     def _parse(self, line: bytes) -> dict[str, Any] | None:
-        """An agent's answer; what a login prints besides is kept for the error message."""
+        """An agent's answer, when it is complete; what a login prints besides is kept for the
+        error message."""
         try:
             answer = json.loads(line)
+            if isinstance(answer, dict) and "part" in answer:
+                whole = self._parts.pop(answer["host"], "") + answer["part"]
+                if answer["more"]:
+                    self._parts[answer["host"]] = whole
+                    return None
+                answer = json.loads(whole)
         except ValueError:
             answer = None
         if isinstance(answer, dict) and "host" in answer:

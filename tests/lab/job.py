@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.lab.cluster import NODES, REPOSITORY, Cluster, until
@@ -16,13 +17,19 @@ class HeldJob:
     loss of a node.
     """
 
-    def __init__(self, cluster: Cluster, nodes: int) -> None:
+    def __init__(
+        self, cluster: Cluster, nodes: int, variables: Mapping[str, str] | None = None
+    ) -> None:
+        """``variables`` are added to their environment."""
         self.cluster, self.hosts = cluster, NODES[:nodes]
-        self._seen = cluster.directory / "pfs" / f"job-{nodes}"
+        self.shared = cluster.directory / "pfs"
+        self._variables = variables or {}
+        self._seen = self.shared / f"job-{nodes}"
         script = cluster.directory / f"job-{nodes}.sh"
         told = f"/pfs/work/{self._seen.name}"
         script.write_text(f"#!/bin/sh\nenv -0 >{told}.part && mv {told}.part {told}\nsleep 3600\n")
         where = ["-N", str(nodes), "-w", ",".join(self.hosts), "-o", "/dev/null"]
+        where += ["-t", "60"]
         words = ["sbatch", "--parsable", "--no-requeue", "--no-kill", "--overcommit", *where]
         self._id = cluster.run("head", *words, str(script)).strip()
         until(self._seen.exists, "the job runs")
@@ -30,6 +37,7 @@ class HeldJob:
     def argv(self, *words: str | Path) -> list[str]:
         """The words after `burstlab lab exec` that run a program."""
         given = [pair for pair in self._seen.read_text().split("\0") if pair]
+        given += [f"{name}={value}" for name, value in self._variables.items()]
         given.append(f"PYTHONPATH={REPOSITORY / 'src'}:{REPOSITORY}")
         program = ["env", "-i", "-C", str(REPOSITORY), *given, *map(str, words)]
         return ["--user", "lab", self.hosts[0], "--", *program]

@@ -23,6 +23,7 @@ from burstlab.nodes import Nodes, VirtualNodes
 LOCAL = "local"  # no launcher: the cell's nodes are directories of its own host
 LIMIT_S = 60.0
 SHORT_S = 3.0  # instead of the minutes that burstlab waits
+START_S = 20.0
 SCRATCH = Path("/local")
 ODD = ("", "two words", "it's", 'say "x"', "$HOME `id` $(id)", "*;&|<>()", "back\\slash", "-dash",
        "#x", "~", "!!", "naïve", "a=b", "100%", "%s", "%%", "line\nbreak", "tab\there")  # fmt: skip
@@ -95,6 +96,16 @@ def every_host_acts_once_and_answers_by_its_name(launch: str, hosts: list[str]) 
 
 
 @check
+def long_answers_of_all_hosts_at_once_come_whole(launch: str, hosts: list[str]) -> None:
+    agents.CALL_S = START_S
+    with nodes(launch, hosts) as reached:
+        for size in (900, 1100, 5_000, 60_000):
+            found = act(reached, f": {'é' * size}")
+            assert sorted(found) == hosts
+            assert all("é" * size in one["method"] for one in found.values())
+
+
+@check
 def arguments_and_directories_with_odd_names_arrive(launch: str, hosts: list[str]) -> None:
     with nodes(launch, hosts, """odd 'name' "of" $HOME""") as reached:
         assert "odd 'name'" in str(reached.directory)
@@ -130,7 +141,7 @@ def a_host_that_takes_too_long_is_told(launch: str, hosts: list[str]) -> None:
 @check
 def a_host_that_does_not_answer_is_told(launch: str, hosts: list[str]) -> None:
     """The last host is off."""
-    agents.START_S = SHORT_S
+    agents.START_S = START_S
     try:
         with nodes(launch, hosts):
             pass
@@ -161,8 +172,11 @@ def nodes(
         else:
             lease.directory(directory)
             reached = AgentNodes(hosts, Path(f"{directory}.node"), launch, (), lease, directory)
-        yield reached
-        assert [told for told in reached.close() if not lost or lost not in told] == []
+        try:
+            yield reached
+        finally:
+            left = [told for told in reached.close() if not lost or lost not in told]
+        assert left == []
     finally:
         assert lease.clean() == []
         lease.release()

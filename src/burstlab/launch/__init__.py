@@ -1,8 +1,8 @@
 """How one command is started on every host at once, with its stdin broadcast to all.
 
 A launcher is one function ``command(hosts, argv, options) -> argv``: the local program that
-does it. What the hosts answer comes back as whole lines, in any order, so whoever talks to them
-lets each line name its host (burstlab.agents does). Adding a launcher: a module here and a line
+does it. What the hosts answer comes back in lines of up to 1000 bytes that stay whole, in any
+order, so whoever talks to them lets each line name its host (burstlab.agents does). Adding a launcher: a module here and a line
 below; it may have a pattern CHATTER, for lines that it prints whatever the cause.
 """
 
