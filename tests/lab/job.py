@@ -27,7 +27,9 @@ class HeldJob:
         self._seen = self.shared / f"job-{nodes}"
         script = cluster.directory / f"job-{nodes}.sh"
         told = f"/pfs/work/{self._seen.name}"
-        script.write_text(f"#!/bin/sh\nenv -0 >{told}.part && mv {told}.part {told}\nsleep 3600\n")
+        script.write_text(
+            f"#!/bin/sh\nsleep 3600 &\nenv -0 >{told}.part && mv {told}.part {told}; wait\n"
+        )
         where = ["-N", str(nodes), "-w", ",".join(self.hosts), "-o", "/dev/null"]
         where += ["-t", "60"]
         words = ["sbatch", "--parsable", "--no-requeue", "--no-kill", "--overcommit", *where]
