@@ -79,7 +79,9 @@ def batch(cluster: Cluster, script: str, *options: str) -> str:
     """Run a batch script to its end; its output, from the user's home."""
     (cluster.directory / "job.sh").write_text(script)
     output = f"{cluster.directory}/home/job.out"
-    cluster.run("head", "sbatch", "--wait", "-o", output, *options, f"{cluster.directory}/job.sh")
+    words = ("sbatch", "--parsable", "-o", output, *options, f"{cluster.directory}/job.sh")
+    job = cluster.run("head", *words).strip()  # --wait would look again after 10 s
+    until(lambda: state(cluster, job) == "COMPLETED", "the job ran")
     return cluster.run("head", "cat", output)
 
 
