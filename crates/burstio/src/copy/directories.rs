@@ -6,11 +6,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::{CopyError, Entry, Fault};
+
+/// How long a client believes a name without asking again: shorter than NFS does (30 s, nfs(5)).
+const BELIEVED: Duration = Duration::from_secs(20);
 
 /// Fewer files than this are looked up one by one: a listing would cost as much.
 const LISTED_FROM: usize = 4;
@@ -30,6 +34,14 @@ pub struct Directories {
     source: Option<PathBuf>,
     target: PathBuf,
     all: Vec<Directory>,
+    parents: HashMap<String, Parent>,
+}
+
+/// A directory with directories in it, whether it has files or not.
+#[derive(Default)]
+struct Parent {
+    directories: usize,
+    listed: Mutex<Option<Instant>>,
 }
 
 struct Directory {
@@ -67,7 +79,15 @@ impl Directories {
             };
             files[entry.directory].1 += 1;
         }
-        let fresh = make_all(target, files.iter().map(|(path, _)| path.as_str()))?;
+        let mut every = BTreeSet::from([""]);
+        let mut parents: HashMap<String, Parent> = HashMap::new();
+        for (mut path, _) in files.iter().map(|(path, count)| (path.as_str(), count)) {
+            while every.insert(path) {
+                path = parent(path);
+                parents.entry(path.to_owned()).or_default().directories += 1;
+            }
+        }
+        let fresh = make_all(target, every)?;
         let all = files.into_iter().map(|(path, files)| Directory {
             fresh: fresh.contains(&path),
             open: Mutex::new(State {
@@ -82,6 +102,7 @@ impl Directories {
             source: source.map(Path::to_owned),
             target: target.to_owned(),
             all,
+            parents,
         })
     }
 
@@ -104,6 +125,8 @@ impl Directories {
         }
         let source = match &self.source {
             Some(root) => {
+                self.list_parents(root, &directory.path)
+                    .map_err(Fault::reading)?;
                 let source = open(&root.join(&directory.path)).map_err(Fault::reading)?;
                 if directory.files >= LISTED_FROM {
                     list(&source, 2 * directory.files).map_err(Fault::reading)?;
@@ -122,6 +145,25 @@ impl Directories {
         Ok(pair)
     }
 
+    /// The names of directories beside each other are looked up at once, too.
+    fn list_parents(&self, root: &Path, mut path: &str) -> Result<(), Errno> {
+        let mut parents = Vec::new();
+        while !path.is_empty() {
+            path = parent(path);
+            parents.push(path);
+        }
+        for path in parents.into_iter().rev() {
+            let parent = &self.parents[path];
+            let mut listed = parent.listed.lock().unwrap();
+            let known = listed.is_some_and(|at: Instant| at.elapsed() < BELIEVED);
+            if parent.directories >= LISTED_FROM && !known {
+                list(&open(&root.join(path))?, 2 * parent.directories)?;
+                *listed = Some(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
     /// A file of it is copied.
     pub fn done(&self, directory: usize) {
         let mut state = self.all[directory].open.lock().unwrap();
@@ -130,6 +172,10 @@ impl Directories {
             state.pair = None;
         }
     }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
@@ -152,16 +198,7 @@ fn list(directory: &OwnedFd, entries: usize) -> Result<(), Errno> {
 }
 
 /// Make the root and all directories, parents first; returns those that were not there.
-fn make_all<'a>(
-    target: &Path,
-    wanted: impl Iterator<Item = &'a str>,
-) -> Result<BTreeSet<String>, CopyError> {
-    let mut all = BTreeSet::from([""]);
-    for mut path in wanted {
-        while all.insert(path) {
-            path = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        }
-    }
+fn make_all(target: &Path, all: BTreeSet<&str>) -> Result<BTreeSet<String>, CopyError> {
     let mut made = BTreeSet::new();
     for path in all {
         let directory = match path {

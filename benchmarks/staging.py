@@ -1,0 +1,197 @@
+"""Staging from the emulated parallel file system: `burstlab stage` beside the tools in use.
+
+    python benchmarks/staging.py [--files 20000] [--runs 5] [--regimes latency bandwidth both]
+                                 [--tools burstlab xcp ...] [--base DIR]
+
+Files of 42 to 110 KB in 100 directories. The tools take turns; each run has a fresh mount, so that
+nothing of the source is cached, and an empty target below DIR. Nothing is asserted but that every
+file arrived. burstlab compares every checksum and makes all durable within its time, the others do
+neither. The bound is what no client of this mount can beat, the largest of:
+  bandwidth   bytes / the emulator's bandwidth
+  latency     files x (one open + one read) / the operations that the emulator serves at once
+  processor   CPU seconds that the emulator spent in the run (Python runs on one core at a time)
+xcp: cargo install xcp. parallel, rclone, rsync: envs/staging.
+"""
+
+import argparse
+import os
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from burstlab.dataset.manifest import read_manifest
+from burstlab.dataset.writing import scan, write_manifest
+from burstlab.mounts import mount_of, mounted_at
+from burstlab.pfs.emulation import Emulation
+from burstlab.pfs.libfuse import WORKERS
+
+MB = 1_000_000
+SMALLEST, LARGEST = 42_000, 110_000
+DIRECTORIES = 100
+LIMIT_S = 600
+REGIMES = {
+    "latency": Emulation(25.0, 0.5, 0.0, 0.0),
+    "bandwidth": Emulation(1.0, 0.5, 100.0, 0.0),
+    "both": Emulation(1.0, 0.5, 200.0, 0.0),
+}
+BURSTLAB = [sys.executable, "-m", "burstlab", "stage"]
+TOOLS = {
+    "burstlab": [*BURSTLAB, "{manifest}", "{target}/set", "--source", "{source}"],
+    "paper": ["sh", "-c", 'find "$0" -mindepth 1 -type d -print0 | parallel --will-cite -0 -j8 '
+              'cp -r -- {} "$1/set/"', "{source}", "{target}"],
+    "xcp -w 16": ["xcp", "-r", "-w", "16", "{source}", "{target}/"],
+    "xcp -w 64": ["xcp", "-r", "-w", "64", "{source}", "{target}/"],
+    "rclone 16": ["rclone", "copy", "--transfers", "16", "--checkers", "16", "{source}",
+                  "{target}/set"],
+    "rclone 64": ["rclone", "copy", "--transfers", "64", "--checkers", "64", "{source}",
+                  "{target}/set"],
+    "rsync": ["rsync", "-a", "{source}", "{target}/"],
+}  # fmt: skip
+LINE = "{:10} {:>7} {:>15} {:>8} {:>7} {:>6} {:>10}  {}"
+
+
+def main() -> None:
+    """A table for each regime."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--regimes", nargs="+", choices=REGIMES, default=list(REGIMES))
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--base", type=Path, default=tempfile.gettempdir())
+    arguments = parser.parse_args()
+    tools = [name for name in arguments.tools if shutil.which(TOOLS[name][0])]
+    if lacking := sorted(set(arguments.tools) - set(tools)):
+        print(f"not here, so not compared: {', '.join(lacking)}")
+    with tempfile.TemporaryDirectory(dir=arguments.base) as directory:
+        base = Path(directory)
+        size_bytes = make_files(base, arguments.files)
+        print(
+            f"conditions: {arguments.files} files, {size_bytes / MB:.0f} MB, to"
+            f" {mount_of(base).type}, {arguments.runs} runs; {os.cpu_count()} cores, load"
+            f" {os.getloadavg()[0]:.1f}, Linux {platform.release()}"
+        )
+        for regime in arguments.regimes:
+            compare(base, regime, tools, arguments.runs, arguments.files, size_bytes)
+
+
+def make_files(base: Path, count: int) -> int:
+    """The data set and its manifest; returns bytes."""
+    chance, top = random.Random(1), base / "backing"
+    noise = chance.randbytes(4 * LARGEST)
+    paths = [f"d{number % DIRECTORIES:03}/f{number:06}" for number in range(count)]
+    for path in paths:
+        size, start = chance.randint(SMALLEST, LARGEST), chance.randrange(3 * LARGEST)
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_bytes(noise[start : start + size])
+    path = base / "manifest.json"
+    entries = scan(top, sorted(paths))
+    write_manifest(
+        path, entries, name="benchmark", source="synthetic", details={}, root=top,
+        patterns=["*/*"],
+    )  # fmt: skip
+    return read_manifest(path).size_bytes
+
+
+def compare(
+    base: Path, regime: str, tools: list[str], runs: int, files: int, size_bytes: int
+) -> None:
+    """All tools by turns; one line each."""
+    emulation = REGIMES[regime]
+    print(f"\n{regime}: {emulation}")
+    print(LINE.format("", "s", "range", "files/s", "MB/s", "bound", "% of bound", "bound by"))
+    taken: dict[str, list[tuple[float, float]]] = {tool: [] for tool in tools}
+    for _ in range(runs):
+        for tool in tools:
+            taken[tool].append(one_run(base, emulation, TOOLS[tool], files))
+    for tool, results in taken.items():
+        elapsed = statistics.median(seconds for seconds, _ in results)
+        least, most = min(results)[0], max(results)[0]
+        processor = statistics.median(cpu for _, cpu in results)
+        reason, bound = bound_of(emulation, files, size_bytes, processor)
+        print(
+            LINE.format(
+                tool, f"{elapsed:.2f}", f"({least:.2f} to {most:.2f})", f"{files / elapsed:.0f}",
+                f"{size_bytes / elapsed / MB:.0f}", f"{bound:.2f}", f"{bound / elapsed:.0%}",
+                reason,
+            ),
+            flush=True,
+        )  # fmt: skip
+
+
+def bound_of(
+    emulation: Emulation, files: int, size_bytes: int, processor_s: float
+) -> tuple[str, float]:
+    """What keeps any client from being faster, and the seconds that it takes."""
+    each_s = (emulation.metadata_latency_ms + emulation.io_latency_ms) / 1e3
+    bounds = {"latency": files * each_s / WORKERS, "processor": processor_s}
+    if emulation.bandwidth_mb_s:
+        bounds["bandwidth"] = size_bytes / (emulation.bandwidth_mb_s * MB)
+    return max(bounds.items(), key=lambda one: one[1])
+
+
+def one_run(base: Path, emulation: Emulation, tool: list[str], files: int) -> tuple[float, float]:
+    """(seconds of the tool, CPU seconds of the emulator); every file must have arrived."""
+    target = base / "target"
+    target.mkdir()
+    os.sync()
+    try:
+        with mounted(base, emulation) as (source, pid):
+            words = {"manifest": base / "manifest.json", "source": source, "target": target}
+            if tool[0] == "sh":
+                (target / "set").mkdir()
+            command = [filled(word, words) for word in tool]
+            before, began = cpu_seconds(pid), time.monotonic()
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+            elapsed, cpu = time.monotonic() - began, cpu_seconds(pid) - before
+        found = sum(1 for path in target.rglob("f*") if path.is_file())
+        if done.returncode != 0 or found != files:
+            sys.exit(
+                f"{tool[0]}: {found} files of {files}, {done.returncode}: {done.stderr[-400:]}"
+            )
+        return elapsed, cpu
+    finally:
+        shutil.rmtree(target)
+
+
+def filled(word: str, words: dict[str, Path]) -> str:
+    """A word of a command with its paths; any other braces stay (parallel has some)."""
+    for name, path in words.items():
+        word = word.replace(f"{{{name}}}", str(path))
+    return word
+
+
+@contextmanager
+def mounted(base: Path, emulation: Emulation) -> Iterator[tuple[Path, int]]:
+    """(the data set as seen through a fresh mount, the emulator's pid)."""
+    mount = base / "mount"
+    mount.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "burstlab.pfs", str(mount)]
+    command += [f"--export=set={base / 'backing'}:ro", *emulation.arguments()]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while mounted_at(mount) is None:
+            if server.poll() is not None:
+                sys.exit(f"the emulator ended with status {server.returncode}")
+            time.sleep(0.01)
+        yield mount / "set", server.pid
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far, to a clock tick."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()
