@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.allocation import allocate
+from burstlab.allocation import ORIGIN, allocate
 from burstlab.errors import AllocationError
 
 
@@ -52,6 +52,11 @@ def test_slurm_step_on_one_node_asks_for_the_whole_job(
 def test_a_given_list_comes_before_the_scheduler(tmp_path: Path) -> None:
     found = allocate(2, hosts="b[1-3]", environment={"PBS_NODEFILE": str(tmp_path / "missing")})
     assert found.hosts == ("b1", "b2")
+
+
+def test_hosts_that_burstlab_passes_on_to_itself_keep_their_origin() -> None:
+    assert allocate(None, "a,b", environment={}).origin == "--hosts"
+    assert allocate(None, "a,b", environment={ORIGIN: "Slurm"}).origin == "Slurm"
 
 
 def test_nested_node_sets() -> None:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from burstlab.errors import AllocationError
 
+ORIGIN = "BURSTLAB_HOSTS_FROM"  # who named the hosts that burstlab.relay gives by --hosts
+
 
 class Allocation(NamedTuple):
     """The hosts a cell runs on; ``origin`` says where the list came from."""
@@ -43,7 +45,8 @@ def allocate(
     if virtual:
         names = tuple(f"node{number:02}" for number in range(1, (nodes or 1) + 1))
         return Allocation(names, "virtual nodes of this machine", cores, virtual=True)
-    found, origin = (_expand(hosts), "--hosts") if hosts else _from_scheduler(environment)
+    named = environment.get(ORIGIN, "--hosts")
+    found, origin = (_expand(hosts), named) if hosts else _from_scheduler(environment)
     if nodes is not None and len(found) < nodes:
         raise AllocationError(
             f"{nodes} nodes asked for, {len(found)} in {origin} ({', '.join(found) or 'none'}): "

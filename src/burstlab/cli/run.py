@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from burstlab import relay
-from burstlab.allocation import Allocation, allocate
+from burstlab.allocation import ORIGIN, Allocation, allocate
 from burstlab.cache import STATES
 from burstlab.cell import Cell
 from burstlab.errors import ConfigurationError
@@ -94,6 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
                 f"--launch local runs cells on this host, {os.uname().nodename}, and this one is "
                 f"for {hosts[0]}: give another --launch, or run burstlab there"
             )
+        os.environ[ORIGIN] = asked.allocation.origin
         return relay.run_there(hosts[0], hosts, asked.launch, asked.launch_options)
     return Cell(asked).run().exit_status
 
