@@ -27,6 +27,7 @@ pub struct Depth {
     round: Round,
     before: Option<(usize, f64)>, // depth and rate before the last growth
     settled: u32,
+    stale: usize, // reads still to come that were begun at another depth
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +51,7 @@ impl Depth {
             round: Round::default(),
             before: None,
             settled: 0,
+            stale: 0,
         }
     }
 
@@ -82,7 +84,12 @@ impl Depth {
     /// A read has ended, at time `now` since some fixed moment.
     pub fn finished(&mut self, latency: Duration, now: Duration) {
         self.latency_s = blend(self.latency_s, latency.as_secs_f64());
-        if self.round.reads == 0 {
+        if self.stale > 0 {
+            self.stale -= 1;
+            self.round.started = now;
+            return;
+        }
+        if self.round.reads == 0 && self.round.started.is_zero() {
             self.round.started = now.saturating_sub(latency);
         }
         self.round.reads += 1;
@@ -90,7 +97,10 @@ impl Depth {
             let elapsed = now.saturating_sub(self.round.started).as_secs_f64();
             let rate = self.round.reads as f64 / elapsed.max(1e-6);
             let starved = self.round.starved;
-            self.round = Round::default();
+            self.round = Round {
+                started: now,
+                ..Round::default()
+            };
             self.adapt(rate, starved);
         }
     }
@@ -117,7 +127,11 @@ impl Depth {
     }
 
     fn set(&mut self, depth: usize) {
-        self.limit = depth.clamp(self.floor, self.cap);
+        let depth = depth.clamp(self.floor, self.cap);
+        if depth != self.limit {
+            self.stale = self.limit;
+            self.limit = depth;
+        }
     }
 }
 
@@ -151,20 +165,20 @@ mod tests {
 
     #[test]
     fn grows_to_the_cap_where_every_read_more_helps() {
-        assert_eq!(depth_after(8, 0.025, 1e9, 8), 256);
+        assert_eq!(depth_after(12, 0.025, 1e9, 8), 256);
     }
 
     #[test]
     fn stops_growing_where_the_source_gives_no_more() {
         // 1000/s at 25 ms are 25 in flight: 32 is enough, 64 only waits longer.
-        assert_eq!(depth_after(10, 0.025, 1000.0, 8), 32);
+        assert_eq!(depth_after(12, 0.025, 1000.0, 8), 32);
     }
 
     #[test]
     fn falls_to_what_the_consumer_takes() {
         let mut depth = Depth::new(8, 256, 256);
         let mut now = Duration::ZERO;
-        for _ in 0..40 {
+        for _ in 0..80 {
             depth.consumed(32, Duration::from_millis(64)); // 500/s: 12.5 in flight
             for _ in 0..depth.limit() {
                 now += Duration::from_millis(2);
