@@ -20,14 +20,20 @@ _PREFIX = "bt-"  # short: sockets live below it, and their names have 107 bytes
 _private = pytest.StashKey[Path]()
 _lock = pytest.StashKey[TextIO]()
 _failed = pytest.StashKey[bool]()
+_before = pytest.StashKey[tuple[leaks.Inventory, frozenset[int]]]()
+_left = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Scratch and leases of this run are nobody else's."""
+    """Scratch and leases of this run are nobody else's; each worker of ``-n`` is a run."""
     config.pluginmanager.register(Requirements(), "requirements")
-    settings.register_profile("burstlab", deadline=None, derandomize=leaks.ALONE)
+    settings.register_profile("burstlab", deadline=None, derandomize=leaks.CI)
     settings.load_profile("burstlab")
     _sweep_dead_runs(Path(tempfile.gettempdir()))
+    if config.getoption("numprocesses", None):
+        return  # the workers run the tests
+    if hasattr(config, "workerinput"):
+        config.option.basetemp = None  # below the private directory, not where -n wants it
     private = Path(tempfile.mkdtemp(prefix=_PREFIX))
     config.stash[_lock] = (private / "lock").open("w")
     fcntl.flock(config.stash[_lock], fcntl.LOCK_EX)  # says that this run lives
@@ -40,6 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Take the directory away, but keep what failed tests wrote until the next run."""
+    if _private not in config.stash:
+        return
     private = config.stash[_private]
     tempfile.tempdir = None
     config.stash[_lock].close()
@@ -47,15 +55,32 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(private)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers can't tell each other's processes from strangers', so who starts them looks."""
+    if leaks.ALONE and _private not in session.config.stash:
+        known = leaks.pids()
+        session.config.stash[_before] = leaks.look(leaks.Place(_nowhere()), known), known
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    session.config.stash[_failed] = exitstatus == pytest.ExitCode.TESTS_FAILED
+    stash = session.config.stash
+    stash[_failed] = exitstatus == pytest.ExitCode.TESTS_FAILED
+    if _before in stash:
+        before, known = stash[_before]
+        if left := leaks.leaked(before, leaks.Place(_nowhere()), known):
+            stash[_left] = left
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
     if exitstatus == pytest.ExitCode.TESTS_FAILED:
-        terminalreporter.line(f"files of this run, until the next one: {config.stash[_private]}")
+        where = config.stash.get(_private, Path(tempfile.gettempdir(), f"{_PREFIX}*"))
+        terminalreporter.line(f"files of this run, until the next one: {where}")
+    for what in config.stash.get(_left, []):
+        terminalreporter.line(f"ERROR: some test left behind: {what}")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,6 +104,10 @@ def _leaves_nothing(request: pytest.FixtureRequest, place: leaks.Place) -> Itera
     yield
     if left := leaks.leaked(before, place, known):
         pytest.fail(f"{request.node.nodeid} left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+def _nowhere() -> Path:
+    return Path(tempfile.gettempdir(), f"{_PREFIX}nowhere")
 
 
 def _sweep_dead_runs(directory: Path) -> None:

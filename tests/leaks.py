@@ -18,7 +18,8 @@ from burstlab import process
 from burstlab.mounts import mounts, unmount
 from burstlab.process import Identity
 
-ALONE = os.environ.get("CI") == "true"
+CI = os.environ.get("CI") == "true"
+ALONE = CI and "PYTEST_XDIST_WORKER" not in os.environ
 PATIENCE_S = 5.0  # a process that was told to end may take a moment
 DEPTH = 3  # scratch directories are looked for this deep below a test's directory
 NAMESPACES = Path("/run/netns")

@@ -17,6 +17,7 @@ from burstlab.doctor import environments
 from burstlab.doctor.capabilities import CAPABILITIES, environment_problem
 
 ROOT = Path(__file__).resolve().parents[1]
+MISSING = "not tested"
 REQUIRE_ALL = os.environ.get("BURSTLAB_REQUIRE_ALL") == "1"
 
 
@@ -43,7 +44,7 @@ class Requirements:
             return
         told = "; ".join(f"{part}: {why}" for part, why in lacking.items())
         for part, why in lacking.items():
-            self.missing[f"{part}: {why}{_excuse(part)}"] += 1
+            item.user_properties.append((MISSING, f"{part}: {why}{_excuse(part)}"))
         if REQUIRE_ALL and not all(_excuse(part) for part in lacking):
             pytest.fail(f"a required part is missing: {told}", pytrace=False)
         pytest.skip(told)
@@ -65,10 +66,17 @@ class Requirements:
 
     def _skipped_by_itself(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        self.missing[f"skipped by itself: {why}"] += 1
+        if isinstance(report, pytest.TestReport):  # it may be told to another process than this
+            report.user_properties.append((MISSING, f"skipped by itself: {why}"))
+        else:
+            self.missing[f"skipped by itself: {why}"] += 1
         if REQUIRE_ALL:
             report.outcome = "failed"
             report.longrepr = f"with BURSTLAB_REQUIRE_ALL=1 nothing may skip by itself: {why}"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "teardown":
+            self.missing.update(line for name, line in report.user_properties if name == MISSING)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.missing:

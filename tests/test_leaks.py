@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -88,15 +89,16 @@ def test_scratch_and_leases_are_found(place: leaks.Place) -> None:
     lease.unlink()
 
 
-def run_tests(directory: Path, text: str, **variables: str) -> str:
+def run_tests(directory: Path, text: str, *options: str, **variables: str) -> str:
     """What pytest prints for a file of tests under the conftest of this directory."""
     (directory / "conftest.py").write_text("from tests.conftest import *\n")
     (directory / "test_it.py").write_text(textwrap.dedent(text))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {name: told for name, told in environment.items() if "XDIST" not in name}
     environment |= {"BURSTLAB_REQUIRE_ALL": "0"} | variables
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--rootdir=."]
     return subprocess.run(
-        [*command, "test_it.py"],
+        [*command, *options, "test_it.py"],
         cwd=directory,
         env=environment,
         stdout=subprocess.PIPE,
@@ -106,7 +108,8 @@ def run_tests(directory: Path, text: str, **variables: str) -> str:
     ).stdout
 
 
-def test_the_test_that_leaks_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-n2",)])
+def test_the_test_that_leaks_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     told = run_tests(
         tmp_path,
         """
@@ -115,6 +118,7 @@ def test_the_test_that_leaks_is_named(tmp_path: Path) -> None:
             (tmp_path / "burstlab-0101-000000-abcdef").mkdir()
         def test_after(): pass
         """,
+        *options,
     )
     assert "test_leaky left behind:" in told
     assert "3 passed, 1 error" in told
@@ -135,6 +139,25 @@ def test_module_may_hold_things_while_its_tests_run(tmp_path: Path) -> None:
         """,
     )
     assert "2 passed in" in told
+
+
+@pytest.mark.slow
+def test_what_no_worker_can_tell_is_told_at_the_end(tmp_path: Path) -> None:
+    """Where this machine is ours alone, and tests run side by side."""
+    told = run_tests(
+        tmp_path,
+        """
+        import os, subprocess
+        def test_it():
+            hidden = {"PATH": os.environ["PATH"], "BURSTLAB_CELL": "0101-000000-abcdef"}
+            subprocess.run("setsid sleep 60 >/dev/null &", shell=True, env=hidden, cwd="/")
+        """,
+        "-n2",
+        CI="true",
+    )
+    assert "1 passed" in told
+    (pid,) = re.findall(r"ERROR: some test left behind: process (\d+): sleep 60\n", told)
+    os.kill(int(pid), 9)
 
 
 def test_run_that_lives_is_not_swept_but_a_dead_one_is(tmp_path: Path) -> None:
@@ -164,8 +187,9 @@ CAPABILITIES["luxury"] = Capability("", lambda: "too dear", "", optional="nice t
 """
 
 
-def test_skips_are_told(tmp_path: Path) -> None:
-    told = run_tests(tmp_path, PARTS + SKIPPING)
+@pytest.mark.parametrize("options", [(), ("-n2",)])
+def test_skips_are_told(tmp_path: Path, options: tuple[str, ...]) -> None:
+    told = run_tests(tmp_path, PARTS + SKIPPING, *options)
     assert "3 skipped" in told
     assert "1 tests  gone: it is gone\n" in told
     assert "1 tests  luxury: too dear (optional: nice to have)\n" in told
