@@ -383,7 +383,8 @@ class Cell:
         behind whatever else went wrong."""
         from burstlab.scheduler.ending import ending
 
-        if end := ending():
+        own = isinstance(error, WorkloadFailed) and error.status < 128  # of no signal
+        if end := ending(patience_s=0.0 if own else 1.0):
             if end.lost:
                 lost = [f"{host}: lost (Slurm says {state})" for host, state in end.lost.items()]
                 return "; ".join(lost), NodeError.exit_status

@@ -7,6 +7,7 @@ scontrol(1) and sinfo(1) of 22.05, seen on a lab.
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,14 +39,19 @@ def job_of(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in _VARIABLES if name in environment}
 
 
-def ending(environment: Mapping[str, str] = os.environ) -> Ending | None:
-    """None outside of a job of Slurm, in a job that goes on, and when Slurm does not answer."""
+def ending(environment: Mapping[str, str] = os.environ, patience_s: float = 0.0) -> Ending | None:
+    """None outside of a job of Slurm, in a job that goes on, and when Slurm does not answer.
+
+    ``patience_s``: ask again for so long, where something else says that the job is being ended.
+    """
     if len(job_of(environment)) < len(_VARIABLES):
         return None
     job, hosts = (environment[name] for name in _VARIABLES)
-    told = dict(re.findall(r"(\w+)=(\S*)", _said("scontrol", "--oneliner", "show", "job", job)))
-    if told.get("JobState") not in _ENDED:
-        return None
+    deadline = time.monotonic() + patience_s
+    while (told := _told(job)).get("JobState") not in _ENDED:
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.1)
     reason, preempted = told.get("Reason", ""), told.get("PreemptTime", "None")
     if reason == "NodeDown":
         lost = _down(_said("sinfo", "--noheader", "-N", "-n", hosts, "-o", "%N %T"))
@@ -53,6 +59,10 @@ def ending(environment: Mapping[str, str] = os.environ) -> Ending | None:
     if preempted != "None":
         return Ending(cause="preempted")
     return Ending(cause=_CAUSES.get(reason, f"Slurm says {reason}"))
+
+
+def _told(job: str) -> dict[str, str]:
+    return dict(re.findall(r"(\w+)=(\S*)", _said("scontrol", "--oneliner", "show", "job", job)))
 
 
 def _down(text: str) -> dict[str, str]:
