@@ -5,12 +5,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.bench import PAIRS, STORAGES, Bench, StruckCell
-from tests.lab.cells import SHARED, command_line, on_head, pids_on
+from tests.lab.cells import SHARED, on_head
 
 FINE = "ok"  # the cell ends well
 NONE = "no record"  # the cell was killed: whoever looks finds no record of it
@@ -90,16 +89,11 @@ def reboot(cell: StruckCell) -> None:
 
 def kill_all(cell: StruckCell) -> None:
     """Cell and agents at once, so that nobody is there to clean."""
-    found = [
-        pid
-        for name in cell.nodes
-        for pid in pids_on(cell.cluster, name)
-        if "burstlab" in " ".join(command_line(pid)[:4])
-    ]
+    agents = [cell.pid(name, *PYTHON, "burstlab.agent") for name in cell.nodes]
+    found = [cell.holder(), *agents]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+            os.kill(pid, number)
 
 
 def cut_leases(cell: StruckCell) -> None:

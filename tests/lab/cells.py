@@ -84,11 +84,15 @@ class LabCell:
     def pid(self, machine: str, *words: str) -> int:
         """The oldest process on a machine whose command line begins so, the
         first word by its last component."""
-        return min(
-            pid
-            for pid in pids_on(self.cluster, machine)
-            if (command := command_line(pid)) and matches(command, words)
-        )
+        found: list[int] = []
+
+        def look() -> bool:
+            pids = pids_on(self.cluster, machine)
+            found[:] = [p for p in pids if (line := command_line(p)) and matches(line, words)]
+            return bool(found)
+
+        await_(look, f"{' '.join(words)} runs on {machine}")
+        return min(found)
 
     def holder(self) -> int:
         """The process that runs the cell."""
