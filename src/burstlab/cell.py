@@ -252,18 +252,18 @@ class Cell:
         manifest = self.request.manifest
         if manifest is None or data is None:
             raise ConfigurationError("--staging eager wants a --dataset")
-        from burstlab.staging import stage_in
+        from burstlab.staging import stage_to
 
         source = self.pfs.seen(manifest.root)
         how = self._apart(self.storage.stage_in, manifest, source, data)
         if how is not None:
             self.facts["storage"]["stage_in"] = how
-        elif self._separate():
-            paths = {"manifest": manifest.path, "source": source, "target": data}
-            arguments = {name: str(path) for name, path in paths.items()}
-            self._apart(self._call_nodes, "burstlab.staging:stage_in_here", arguments)
         else:
-            self._apart(stage_in, manifest, source, data)
+            names = [host.name for host in self.nodes.hosts]
+            hosts = names if self._separate() else names[:1]  # one storage is filled once
+            method = self.request.staging_method
+            done = self._apart(stage_to, self.nodes, manifest, source, data, hosts, method)
+            self.facts["dataset"]["staged"] = done
 
     def _start_lazy(self) -> Path:
         """The data set as the workload sees it from now on."""

@@ -11,6 +11,9 @@ from burstlab.storage.interface import Storage
 if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
 
+# How a data set gets to the hosts (burstlab.staging, docs/how-to/stage-a-dataset.md).
+STAGING_METHODS = ("copy", "tree", "shard", "archive", "paper")
+
 
 class Request(NamedTuple):
     """What `burstlab run` was asked for, checked."""
@@ -28,6 +31,7 @@ class Request(NamedTuple):
     needs: frozenset[str] = frozenset()
     manifest: "Manifest | None" = None
     staging: str = "none"
+    staging_method: str = "copy"  # of eager staging: one of STAGING_METHODS
     order: Path | None = None  # of lazy staging: a list of paths
     cache: str = "as-is"
     drop_caches: str = ""

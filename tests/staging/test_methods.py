@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.staging import METHODS
+from burstlab.request import STAGING_METHODS as METHODS
 from burstlab.staging.methods import children_of
 from tests.staging.conftest import DEADLINE_S, Stage
 

@@ -21,7 +21,7 @@ from burstlab.errors import ConfigurationError
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import CellKey
-from burstlab.request import Request
+from burstlab.request import STAGING_METHODS, Request
 from burstlab.storage import STORAGES, storage_class
 
 LABELS = ("experiment", "scale", "workload", "dataset", "repeat")
@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs")
     add("--dataset", metavar="MANIFEST", help="manifest of the data set (burstlab dataset make)")
     add("--staging", choices=("none", "eager", "lazy"), default="none")
+    add("--staging-method", choices=STAGING_METHODS, default="copy", help="burstlab stage -h")
     add("--order", metavar="FILE", help="lazy staging: paths, one a line, first come first read")
     add("--cache", choices=STATES, default="as-is", help="page cache before the workload")
     add("--drop-caches", default="", metavar="COMMAND", help="the site's own, on every host")
@@ -143,6 +144,7 @@ def request(arguments: argparse.Namespace) -> Request:
         needs=frozenset(arguments.needs),
         manifest=_manifest(arguments.dataset),
         staging=arguments.staging,
+        staging_method=arguments.staging_method,
         order=_absolute(arguments.order) if arguments.order else None,
         cache=arguments.cache,
         drop_caches=shlex.join(_split("--drop-caches", arguments.drop_caches)),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from burstlab.allocation import Allocation, allocate
 from burstlab.errors import BurstlabError, ConfigurationError
 from burstlab.launch import LAUNCHERS
-from burstlab.staging import METHODS
+from burstlab.request import STAGING_METHODS
 
 if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("manifest", type=Path, help="of the data set (burstlab dataset make)")
     add("target", type=Path, help="directory; made if it is not there")
     methods = "; ".join(f"{name}: {text}" for name, text in HOW.items())
-    add("--method", choices=METHODS, default="copy", help=f"{methods} (default: copy)")
+    add("--method", choices=STAGING_METHODS, default="copy", help=f"{methods} (default: copy)")
     add("--source", type=Path, metavar="DIR", help="default: where the manifest says")
     add("--nodes", type=int, help="number of hosts (default: all there are)")
     add("--hosts", default="", help="hosts, such as node[01-04] (default: the scheduler's)")

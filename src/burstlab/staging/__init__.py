@@ -4,15 +4,13 @@ The bytes are moved by burstio: a file is written under a partial name, its size
 compared on the way, and only then does it get its own name: what has its name is whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from burstlab.dataset.manifest import Manifest, read_manifest
+from burstlab.dataset.manifest import Manifest
 from burstlab.errors import StagingError
-from burstlab.nodes import Node
-
-# How a data set gets to the hosts (docs/how-to/stage-a-dataset.md).
-METHODS = ("copy", "tree", "shard", "archive", "paper")
+from burstlab.nodes import Node, Nodes
 
 
 def stage_in(manifest: Manifest, source: Path, target: Path) -> int:
@@ -28,10 +26,17 @@ def stage_in(manifest: Manifest, source: Path, target: Path) -> int:
     return done.size_bytes
 
 
-def stage_in_here(node: Node, manifest: str, source: str, target: str) -> int:
-    """Node action: the same, on every host whose storage is its own; the manifest is a path that
-    all hosts see."""
-    return stage_in(read_manifest(Path(manifest)), Path(source), Path(target))
+def stage_to(
+    nodes: Nodes, manifest: Manifest, source: Path, target: Path, hosts: Sequence[str], method: str
+) -> dict[str, Any]:
+    """The same to each of ``hosts``, by one of STAGING_METHODS; what the record tells of it.
+
+    Manifest and source are paths that all hosts see. Raises StagingError, host first.
+    """
+    from burstlab.staging.hosts import Staging
+
+    targets = dict.fromkeys(hosts, target)
+    return Staging(nodes, manifest, source, targets).run(method).describe()
 
 
 def make_work_here(node: Node, path: str) -> None:

@@ -56,11 +56,12 @@ class Staging:
         manifest: Manifest,
         source: Path,
         targets: Mapping[str, Path],
-        watch: Watch,
+        watch: Watch = lambda phase, files, size_bytes: None,
     ) -> None:
-        """``targets`` by host name; manifest and source are paths that all hosts see."""
+        """``targets`` by host name, for all hosts or some; manifest and source are paths that all
+        hosts see."""
         self._nodes, self._manifest, self._watch = nodes, manifest, watch
-        self._names = [host.name for host in nodes.hosts]
+        self._names = list(targets)
         self._source = source
         self._common = {
             "manifest": str(manifest.path.absolute()),
@@ -132,7 +133,7 @@ class Staging:
 
     def _wait_for_all(self) -> dict[str, dict[str, Any]]:
         while True:
-            states = self._nodes.call(f"{RUNNING}:look_here", wait_s=LOOK_S)
+            states = self._look()
             failed = {name: state for name, state in states.items() if "error" in state}
             if failed:
                 self._fail(failed)
@@ -141,12 +142,15 @@ class Staging:
             if all(state["ended"] for state in states.values()):
                 return states
 
+    def _look(self) -> dict[str, dict[str, Any]]:
+        states = self._nodes.call(f"{RUNNING}:look_here", wait_s=LOOK_S)
+        return {name: states[name] for name in self._names}
+
     def _fail(self, failed: Mapping[str, Mapping[str, Any]]) -> None:
         """Whoever lost a neighbour waits a moment for the neighbour's own reason."""
         deadline = time.monotonic() + 5.0
         while all(state["lost"] for state in failed.values()) and time.monotonic() < deadline:
-            states = self._nodes.call(f"{RUNNING}:look_here", wait_s=LOOK_S)
-            failed = {name: state for name, state in states.items() if "error" in state}
+            failed = {name: state for name, state in self._look().items() if "error" in state}
         name = min(failed, key=lambda name: (failed[name]["lost"], self._names.index(name)))
         raise StagingError(f"{name}: {failed[name]['error']}")
 

@@ -1,4 +1,5 @@
 """What each host does to get its data: one function for each method, called on all hosts at once.
+A host that has no target does nothing.
 
 Sources: the paper's way and its times are section 4.3 and table 3 of Serizawa and Tatebe.
 """
@@ -26,6 +27,8 @@ _listening: dict[str, burstio.Listening] = {}
 
 def copy_here(node: Node, manifest: str, source: str, targets: Mapping[str, str]) -> None:
     """Node action: begin to copy everything from the source."""
+    if node.host.name not in targets:
+        return
     _copy(node, read_manifest(Path(manifest)), source, targets, slice(None))
 
 
@@ -33,6 +36,8 @@ def shard_here(
     node: Node, manifest: str, source: str, targets: Mapping[str, str], hosts: Sequence[str]
 ) -> None:
     """Node action: begin to copy host k's part of n hosts: files k, k + n, k + 2n, ..."""
+    if node.host.name not in targets:
+        return
     part = slice(hosts.index(node.host.name), None, len(hosts))
     _copy(node, read_manifest(Path(manifest)), source, targets, part)
 
@@ -41,7 +46,7 @@ def listen_here(
     node: Node, manifest: str, targets: Mapping[str, str], hosts: Sequence[str], token: str
 ) -> int:
     """Node action: listen for the parent in the tree; returns the port, 0 on the first host."""
-    if node.host.name == hosts[0]:
+    if node.host.name not in targets or node.host.name == hosts[0]:
         return 0
     known = read_manifest(Path(manifest))
     target = Path(targets[node.host.name])
@@ -69,6 +74,8 @@ def broadcast_here(
     ``addresses``: where each host listens. Children are connected to while they only listen.
     """
     name = node.host.name
+    if name not in targets:
+        return
     children = [addresses[child] for child in children_of(hosts, name)]
     try:
         if name == hosts[0]:
@@ -86,6 +93,8 @@ def broadcast_here(
 
 def unpack_here(node: Node, manifest: str, archive: str, targets: Mapping[str, str]) -> None:
     """Node action: begin to unpack an archive of the data set with tar(1)."""
+    if node.host.name not in targets:
+        return
     known, target = read_manifest(Path(manifest)), Path(targets[node.host.name])
     partial = _fresh(target)
     command = ["tar", "--extract", "--no-same-owner", f"--file={archive}", f"--directory={partial}"]
@@ -96,6 +105,8 @@ def unpack_here(node: Node, manifest: str, archive: str, targets: Mapping[str, s
 def paper_here(node: Node, manifest: str, source: str, targets: Mapping[str, str]) -> None:
     """Node action: begin to copy as the paper did: GNU parallel runs 8 `cp` at once, each for a
     directory. Counting and comparing the files after it is ours, and a phase of its own."""
+    if node.host.name not in targets:
+        return
     known, target = read_manifest(Path(manifest)), Path(targets[node.host.name])
     partial = _fresh(target)
     tops = dict.fromkeys(entry.path.split("/")[0] for entry in known.files)

@@ -89,9 +89,10 @@ def begun(node: Node, running: Running) -> None:
     _running[node.host.name] = running
 
 
-def look_here(node: Node, wait_s: float) -> dict[str, Any]:
-    """Node action: the state of what runs here; see Running."""
-    return _running[node.host.name].state(wait_s)
+def look_here(node: Node, wait_s: float) -> dict[str, Any] | None:
+    """Node action: the state of what runs here, if anything does; see Running."""
+    running = _running.get(node.host.name)
+    return running.state(wait_s) if running else None
 
 
 def end_here(node: Node) -> None:

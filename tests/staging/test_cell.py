@@ -1,0 +1,37 @@
+"""Staging inside a cell: the record tells by which method, and how long each phase took."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cell.running import Place
+from tests.staging.conftest import Stage
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.requires("burstio", "staging")
+@pytest.mark.parametrize(
+    ("method", "phases"),
+    [("copy", {"copy"}), ("archive", {"pack", "unpack", "verify"}), ("paper", {"copy", "verify"})],
+)
+def test_record_accounts_for_the_copy(
+    stage: Stage, place: Place, method: str, phases: set[str]
+) -> None:
+    done = place.run(
+        *("--storage", "nodelocal", "--dataset", stage.manifest, "--staging", "eager"),
+        *("--staging-method", method),
+        run=["sh", "-c", 'test "$(find "$BURSTLAB_DATA" -type f | wc -l)" = 60'],
+    )
+    assert done.returncode == 0, done.stderr
+    record = place.record()
+    assert record is not None
+    staged = record["dataset"]["staged"]
+    assert (staged["method"], staged["files"], staged["hosts"]) == (method, 60, 1)
+    assert set(staged["phases"]) == phases
+    (span,) = [span for span in record["spans"] if span["name"] == "stage_in"]
+    assert sum(staged["phases"].values()) <= span["elapsed_s"]
+    assert place.left_behind() == []
