@@ -356,7 +356,11 @@ fn harm() -> impl Strategy<Value = Harm> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn torn_segments_never_give_wrong_bytes(harms in prop::collection::vec(harm(), 1..4)) {
         let set = Set::new(60);

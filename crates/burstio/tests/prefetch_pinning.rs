@@ -35,7 +35,11 @@ fn belady(reads: &[u32], room: usize) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(ProptestConfig {
+        cases: 20,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn pinning_equals_belady(seed: u32, count in 50u32..400, share in 0.1f64..0.95) {
         let mut permutations = Permutations::new(seed);

@@ -154,6 +154,7 @@ impl<T, E> Schedule<T, E> {
             return Vec::new();
         };
         found.planned.clear();
+        (found.wanted, found.missing) = (0, 0);
         found.head += found.slots.len() as u64;
         let held = found.slots.drain(..).filter_map(|slot| match slot {
             Slot::Done((_, Ok(sample))) => Some(sample),
