@@ -108,14 +108,16 @@ def main() -> None:
     base.chmod(0o755)
     bench = Bench(base, arguments.nodes)
     options = [word for option in arguments.pfs_option for word in ("--pfs-option", option)]
-    bench.lab("up", "--nodes", str(arguments.nodes), *options)
+    turns = [(f, way) for _ in range(arguments.runs) for f in DATA_SETS for way in WAYS]
     try:
-        for files in DATA_SETS:
-            bench.make(files)
-        turns = [(f, way) for _ in range(arguments.runs) for f in DATA_SETS for way in WAYS]
-        seconds = [bench.stage(*turn) for turn in turns]
+        bench.lab("up", "--nodes", str(arguments.nodes), *options)
+        try:
+            for files in DATA_SETS:
+                bench.make(files)
+            seconds = [bench.stage(*turn) for turn in turns]
+        finally:
+            bench.lab("down")
     finally:
-        bench.lab("down")
         shutil.rmtree(base)
     print(
         f"conditions: {arguments.nodes} lab nodes, {arguments.runs} runs, pfs "
