@@ -17,13 +17,9 @@ class HeldJob:
     loss of a node.
     """
 
-    def __init__(
-        self, cluster: Cluster, nodes: int, variables: Mapping[str, str] | None = None
-    ) -> None:
-        """``variables`` are added to their environment."""
+    def __init__(self, cluster: Cluster, nodes: int) -> None:
         self.cluster, self.hosts = cluster, NODES[:nodes]
         self.shared = cluster.directory / "pfs"
-        self._variables = variables or {}
         self._seen = self.shared / f"job-{nodes}"
         script = cluster.directory / f"job-{nodes}.sh"
         told = f"/pfs/work/{self._seen.name}"
@@ -39,14 +35,16 @@ class HeldJob:
     def argv(self, *words: str | Path) -> list[str]:
         """The words after `burstlab lab exec` that run a program."""
         given = [pair for pair in self._seen.read_text().split("\0") if pair]
-        given += [f"{name}={value}" for name, value in self._variables.items()]
         given.append(f"PYTHONPATH={REPOSITORY / 'src'}:{REPOSITORY}")
         program = ["env", "-i", "-C", str(REPOSITORY), *given, *map(str, words)]
         return ["--user", "lab", self.hosts[0], "--", *program]
 
-    def python(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run a module of the tests to its end."""
-        argv = self.cluster.argv("exec", *self.argv(sys.executable, "-m", *words))
+    def python(
+        self, *words: str | Path, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a module of the tests to its end; ``variables`` are added to its environment."""
+        more = [f"{name}={value}" for name, value in (variables or {}).items()]
+        argv = self.cluster.argv("exec", *self.argv("env", *more, sys.executable, "-m", *words))
         return subprocess.run(
             argv, env=self.cluster.environment, cwd=REPOSITORY, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,

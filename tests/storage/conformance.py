@@ -3,10 +3,12 @@
 Standard library only, and a program of its own, so that it runs on any host that sees the
 storage (and hangs alone if the storage does): ``conformance.py CHECK DIRECTORY [NEED ...]``.
 Exit status 0: it does; 3: it refuses cleanly what not every storage has; 1: it fails.
+``all`` runs every check in a process of its own, and prints what the failed ones said, as JSON.
 """
 
 import errno
 import hashlib
+import json
 import mmap
 import os
 import subprocess
@@ -18,6 +20,7 @@ from typing import Any
 
 MIB = 1 << 20
 REFUSED = 3
+CHECK_S = 60.0
 ATTRIBUTES_S = 5.0  # a client may show what it knows for a moment (attribute cache)
 NOT_HERE = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV, errno.EMLINK)
 
@@ -272,8 +275,29 @@ def the_space_is_told(here: Path) -> None:
 NEEDED = {"mmap": ("a_shared_map_is_written_back", "a_private_map_of_a_file")}
 
 
+def run_all(directory: str, *needs: str) -> int:
+    """Every check, one after the other, below a new directory."""
+    Path(directory).mkdir()
+    failed = {}
+    for name in CHECKS:
+        words = [sys.executable, __file__, name, directory, *needs]
+        try:
+            done = subprocess.run(
+                words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=CHECK_S
+            )
+        except subprocess.TimeoutExpired:
+            failed[name] = f"no end after {CHECK_S:.0f} s"
+            continue
+        if done.returncode not in (0, REFUSED):
+            failed[name] = done.stdout
+    print(json.dumps(failed))
+    return 0
+
+
 def main(name: str, directory: str, *needs: str) -> int:
     """Run one check in a fresh directory below ``directory``."""
+    if name == "all":
+        return run_all(directory, *needs)
     here = Path(directory, f"check-{name}")
     here.mkdir()
     try:

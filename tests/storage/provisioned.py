@@ -1,6 +1,12 @@
-"""A storage provisioned as a cell does it, without a workload, on virtual nodes of this machine."""
+"""A storage provisioned as a cell does it, without a workload, on virtual nodes of this machine.
 
+``spread.py`` has the same on several hosts.
+"""
+
+import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,16 +16,15 @@ from typing import Any
 
 from burstlab.lease import MARKER, Lease
 from burstlab.mounts import mounts_below
-from burstlab.nodes import Host, VirtualNodes
+from burstlab.nodes import Host, Nodes, VirtualNodes
 from burstlab.pfs.emulation import Emulation
-from burstlab.pfs.site import EmulatedPfs, MountedPfs
+from burstlab.pfs.site import EmulatedPfs, MountedPfs, ParallelFileSystem
 from burstlab.process import members
 from burstlab.storage import storage_class
 from burstlab.storage.interface import Context
 from burstlab.supervision import Supervisor
 from tests.storage import conformance
 
-CHECK_S = 60.0
 PROVIDED = "burst-buffer"  # what a scheduler gave, below a test's root
 FREE = Emulation(metadata_latency_ms=0, io_latency_ms=0, bandwidth_mb_s=0, metadata_rate=0)
 
@@ -33,12 +38,14 @@ class Case:
     needs: frozenset[str] = frozenset()
     emulated_pfs: bool = False
     way: str = ""  # what its options make of it, where that is another one
+    launch: str = ""  # how the hosts of a lab are reached; none: virtual nodes of this machine
     requires: tuple[str, ...] = field(default=(), compare=False)
     options: Callable[[Path], dict[str, Any]] = field(default=lambda _: {}, compare=False)
 
     def __str__(self) -> str:
         words = [self.storage, f"n{self.nodes}", *sorted(self.needs)]
         words += [self.way] * bool(self.way) + ["emulated"] * self.emulated_pfs
+        words += [self.launch] * bool(self.launch)
         return "-".join(words)
 
 
@@ -51,12 +58,8 @@ class Provisioned:
         self.lease = Lease.create(identifier)
         self.supervisor = Supervisor(self.lease)
         self.directory = self.lease.directory(root / f"burstlab-{identifier}")
-        self.nodes = VirtualNodes(self.directory, case.nodes, self.lease)
-        self.pfs = (
-            EmulatedPfs(self.directory, FREE, {}, self.lease)
-            if case.emulated_pfs
-            else MountedPfs(root, f"{identifier}.pfs", self.lease)
-        )
+        self.nodes = self._nodes()
+        self.pfs = self._pfs()
         provider = storage_class(case.storage)
         context = Context(
             id=identifier,
@@ -65,10 +68,18 @@ class Provisioned:
             lease=self.lease,
             pfs=self.pfs,
             needs=case.needs,
-            virtual=True,
+            virtual=not case.launch,
             time_limit_s=0.0,
         )
         self.storage = provider(provider.Options(**case.options(root)), context)
+
+    def _nodes(self) -> Nodes:
+        return VirtualNodes(self.directory, self.case.nodes, self.lease)
+
+    def _pfs(self) -> ParallelFileSystem:
+        if self.case.emulated_pfs:
+            return EmulatedPfs(self.directory, FREE, {}, self.lease)
+        return MountedPfs(self.root, f"{self.lease.id}.pfs", self.lease)
 
     def start(self) -> None:
         """As a cell does."""
@@ -105,11 +116,41 @@ class Provisioned:
         first = self.nodes.hosts[0].local_dir
         return host.local_dir / self.storage.mount.relative_to(first)
 
-    def check(self, name: str, host: Host) -> subprocess.CompletedProcess[str]:
-        """Run one conformance check on ``host``."""
-        here = self.place(host) / host.name
-        here.mkdir(exist_ok=True)
-        command = [sys.executable, conformance.__file__, name, here, *self.case.needs]
-        return subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=CHECK_S
-        )
+    def names(self, host: Host) -> list[str]:
+        """What lies on the storage as ``host`` sees it."""
+        return sorted(path.name for path in self.place(host).iterdir())
+
+    def write(self, host: Host, name: str, text: str) -> None:
+        """A file written on ``host``."""
+        (self.place(host) / name).write_text(text)
+
+    def check(self) -> dict[str, str]:
+        """Run the conformance checks on every host; what they said, by name, of those that fail."""
+        failed: dict[str, str] = {}
+        for host in self.nodes.hosts:
+            done = subprocess.run(self.checks(host), stdout=subprocess.PIPE, text=True)
+            failed |= self.told(host, done.stdout)
+        return failed
+
+    def checks(self, host: Host) -> list[str]:
+        """The program that runs all of them, on ``host``."""
+        here = str(self.place(host) / host.name)
+        return [sys.executable, conformance.__file__, "all", here, *self.case.needs]
+
+    def told(self, host: Host, line: str) -> dict[str, str]:
+        """What that program said."""
+        return {name: f"{host.name}: {said}" for name, said in json.loads(line).items()}
+
+    def daemons(self) -> list[tuple[Host, str]]:
+        """What runs for the storage, by the names that their deaths are told by."""
+        return [(self.nodes.hosts[0], name) for name in self.lease.children]
+
+    def kill(self, host: Host, name: str) -> None:
+        """End a daemon as a crash does."""
+        child = self.lease.children[name]
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(10)
+
+    def wrong(self) -> list[str]:
+        """What a cell would be told now."""
+        return [*self.supervisor.deaths(), *self.nodes.deaths(), *self.storage.problems()]

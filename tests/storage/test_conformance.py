@@ -1,11 +1,11 @@
 """Every storage, provisioned for real, keeps what the interface promises.
 
-What programs may expect of the files is in ``conformance.py``.
+What programs may expect of the files is in ``conformance.py``. Where a case has a launcher, the
+body of a test runs on the first of a lab's nodes, in a job (``conftest.py``, ``spread.py``).
 """
 
 import json
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +16,10 @@ import pytest
 from burstlab.errors import BurstlabError
 from burstlab.mounts import mount_of
 from burstlab.storage import STORAGES
-from tests.storage import conformance
+from tests.cell.running import until
+from tests.faults.bench import AS_ROOT
 from tests.storage.beeond.cluster import SERVICES, Double
+from tests.storage.elsewhere import Elsewhere
 from tests.storage.provisioned import PROVIDED, Case, Provisioned
 
 GFARM = ("gfarm", "fuse")
@@ -58,6 +60,23 @@ CASES = [
     Case("provided", options=provided),
     Case("provided", nodes=2, needs=frozenset({"shared"}), options=provided),
 ]
+
+
+def beeond_on_a_lab(_: Path) -> dict[str, Any]:
+    """By an ordinary user."""
+    return {"conf": f"{os.environ['BEEOND_DOUBLE']}/conf", "prefix": AS_ROOT}
+
+
+ON_A_LAB = ("root", "netns", "lab", "ssh", "fuse")
+CASES += [
+    Case(storage, nodes, launch=launch, requires=(*ON_A_LAB, *requires))
+    for storage, requires in {"pfs": (), "nodelocal": (), "gfarm": GFARM}.items()
+    for nodes, launch in ((2, "srun"), (4, "ssh"))
+]
+CASES += [
+    Case("beeond", nodes, launch="srun", requires=(*ON_A_LAB, *BEEOND), options=beeond_on_a_lab)
+    for nodes in (2, 4)
+]
 REFUSED = [
     Case("nodelocal", nodes=2, needs=frozenset({"shared"})),
     Case("gfarm", nodes=2, requires=GFARM),
@@ -72,15 +91,23 @@ LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unl
 
 
 def parameters(cases: list[Case]) -> list[object]:
-    slow = [pytest.mark.slow]  # gfarmbb takes seconds
-    marks = {case: [pytest.mark.requires(*case.requires), *slow * bool(case.way)] for case in cases}
+    marks = {case: [pytest.mark.requires(*case.requires)] for case in cases}
+    for case in cases:
+        if case.way or case.launch:  # gfarmbb takes seconds, and so does a lab
+            marks[case].append(pytest.mark.slow)
     return [pytest.param(case, id=str(case), marks=marks[case]) for case in cases]
+
+
+def provision(case: Case, root: Path, identifier: str) -> Provisioned:
+    from tests.storage.spread import Spread
+
+    return (Spread if case.launch else Provisioned)(case, root, identifier)
 
 
 @contextmanager
 def cell(case: Case, root: Path, identifier: str = "fresh") -> Iterator[Provisioned]:
     """A provisioned storage, not started; taken down and looked after whatever happens."""
-    provisioned = Provisioned(case, root, identifier)
+    provisioned = provision(case, root, identifier)
     try:
         yield provisioned
     finally:
@@ -94,7 +121,8 @@ def double(
 ) -> Iterator[None]:
     """The double of `beeond`, where it is called: its only host is this machine."""
     case = getattr(request.node, "callspec", None)
-    if case is None or not any(of.storage == "beeond" for of in cases_of(case.params)):
+    cases = [] if case is None else cases_of(case.params)
+    if not any(of.storage == "beeond" and not of.launch for of in cases):
         yield
         return
     programs = Double(tmp_path / "double")
@@ -110,37 +138,33 @@ def cases_of(params: dict[str, object]) -> list[Case]:
 
 
 @pytest.fixture(params=parameters(CASES))
-def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisioned]:
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisioned | Elsewhere]:
     """A storage not started yet, this test's own."""
+    if request.param.launch:
+        yield Elsewhere(request.param, request.getfixturevalue("lab"))
+        return
     with cell(request.param, tmp_path) as provisioned:
         yield provisioned
 
 
 def test_every_storage_is_here() -> None:
     # BeeOND wants a kernel module: tests/storage/beeond holds it to what is known of the real one.
-    # `provided` wants a scheduler's mount and has no test of its own yet.
-    elsewhere = {"beeond", "provided"}
-    assert {case.storage for case in CASES} | elsewhere == set(STORAGES)
+    assert {case.storage for case in CASES} == set(STORAGES)
 
 
 def test_it_starts_empty_on_every_host(fresh: Provisioned) -> None:
     assert fresh.storage.unavailable() is None
     fresh.start()
-    places = [fresh.place(host) for host in fresh.nodes.hosts]
-    assert [list(place.iterdir()) for place in places] == [[]] * len(places)
-    for place in places:
-        (place / "file").write_text("writable")
+    hosts = fresh.nodes.hosts
+    assert [fresh.names(host) for host in hosts] == [[]] * len(hosts)
+    for host in hosts:
+        fresh.write(host, "file", "writable")
     assert fresh.storage.problems() == []
 
 
 def test_programs_find_what_they_expect(fresh: Provisioned) -> None:
     fresh.start()
-    failed = {}
-    for name in conformance.CHECKS:
-        for host in fresh.nodes.hosts:
-            done = fresh.check(name, host)
-            if done.returncode not in (0, conformance.REFUSED):
-                failed[name] = f"{host.name}: {done.stdout}"
+    failed = fresh.check()
     lacks = LACKS.get(fresh.case.storage, {})
     unexpected = [told for name, told in failed.items() if name not in lacks]
     assert not unexpected, "\n".join(unexpected)
@@ -154,9 +178,9 @@ def test_hosts_see_each_others_files_where_the_storage_is_shared(fresh: Provisio
     fresh.start()
     hosts = fresh.nodes.hosts
     for host in hosts:
-        (fresh.place(host) / f"of-{host.name}").write_text(host.name)
+        fresh.write(host, f"of-{host.name}", host.name)
     for host in hosts:
-        seen = {path.name for path in fresh.place(host).glob("of-*")}
+        seen = {*fresh.names(host)}
         everybody = {f"of-{other.name}" for other in hosts}
         assert seen == (everybody if fresh.storage.shared else {f"of-{host.name}"})
 
@@ -170,9 +194,10 @@ def test_its_description_is_for_a_record(fresh: Provisioned) -> None:
 def test_it_is_gone_after_stop_and_can_be_stopped_again(fresh: Provisioned) -> None:
     fresh.start()
     for host in fresh.nodes.hosts:
-        (fresh.place(host) / "file").write_bytes(bytes(100_000))
-    assert fresh.stop() == [] and fresh.remains() == []
+        fresh.write(host, "file", "x" * 100_000)
     fresh.storage.stop()
+    fresh.storage.stop()
+    assert fresh.stop() == [] and fresh.remains() == []
     fresh.pfs.stop()
     assert fresh.remains() == []
 
@@ -227,10 +252,9 @@ def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> No
 
 def test_a_daemon_that_dies_is_noticed(fresh: Provisioned) -> None:
     fresh.start()
-    for name, child in list(fresh.lease.children.items()):
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait(10)
-        assert any(name in death for death in fresh.supervisor.deaths())
+    for host, name in fresh.daemons():
+        fresh.kill(host, name)
+        until(lambda name=name: any(name in death for death in fresh.wrong()), f"{name} is missed")
 
 
 @pytest.mark.parametrize("case", parameters(REFUSED))
