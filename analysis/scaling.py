@@ -31,7 +31,7 @@ def against_nodes(
     rows = cells["series"].unique(maintain_order=True).to_list()
     nodes = sorted(cells["nodes"].unique())
     looks = dict(cells.select("series", "storage").iter_rows())
-    right = max(RIGHT, *(text_width(series, TEXT_PT) + 0.9 for series in rows))
+    right = max([RIGHT, *(text_width(series, TEXT_PT) + 0.9 for series in rows)])
     across = max(5.3, COLUMN * len(nodes))
     page = Page(
         title,
