@@ -1,7 +1,5 @@
 """Stages a data set to all hosts at once, by any method, and accounts for its phases."""
 
-import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,7 +10,6 @@ from typing import Any
 from burstlab.dataset.manifest import Manifest
 from burstlab.errors import NodeError, StagingError
 from burstlab.nodes import Nodes
-from burstlab.staging import archive
 
 LOOK_S = 0.25  # a signal is heeded as soon
 METHODS = "burstlab.staging.methods"
@@ -106,6 +103,8 @@ class Staging:
 
     def _begin_archive(self, phases: dict[str, float]) -> None:
         """The archive is made once; later stagings of the data set find it."""
+        from burstlab.staging import archive
+
         if not archive.is_current(self._manifest):
             began = time.monotonic()
             archive.pack(self._manifest, self._source, lambda *done: self._watch("pack", *done))
@@ -115,6 +114,8 @@ class Staging:
 
     def _begin_tree(self, phases: dict[str, float]) -> None:
         """All listen before anybody connects."""
+        import secrets
+
         began = time.monotonic()
         token = secrets.token_hex(16)
         ports = self._call("listen_here", hosts=self._names, token=token)
@@ -173,6 +174,8 @@ class Staging:
 
 def _address(host: str) -> str:
     """Virtual nodes are names of this machine only."""
+    import socket
+
     try:
         socket.getaddrinfo(host, None)
     except OSError:
