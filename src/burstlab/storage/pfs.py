@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from burstlab.errors import StorageError
+from burstlab.mounts import mount_of
 from burstlab.storage.interface import Storage
 from burstlab.storage.nodelocal import probe, sync_filesystem
+
+STRIPED = ("beegfs", "lustre")
 
 
 class PfsStorage(Storage):
@@ -35,5 +38,11 @@ class PfsStorage(Storage):
         """See Storage; the cell takes the parallel file system down."""
 
     def describe(self) -> Mapping[str, object]:
-        """See Storage."""
-        return self.context.pfs.describe()
+        """See Storage; with the stripes of the cell's directory, where its type has them."""
+        told = self.context.pfs.describe()
+        if told["type"] not in STRIPED:
+            return told
+        from burstlab.storage.stripes import stripes
+
+        where = mount_of(self.mount)
+        return {**told, "stripes": stripes(self.mount, Path(where.path), str(told["type"]))}
