@@ -108,7 +108,7 @@ def run_tests(directory: Path, text: str, *options: str, **variables: str) -> st
     ).stdout
 
 
-@pytest.mark.parametrize("options", [(), ("-n2",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_the_test_that_leaks_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     told = run_tests(
         tmp_path,
@@ -187,7 +187,7 @@ CAPABILITIES["luxury"] = Capability("", lambda: "too dear", "", optional="nice t
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n2",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_skips_are_told(tmp_path: Path, options: tuple[str, ...]) -> None:
     told = run_tests(tmp_path, PARTS + SKIPPING, *options)
     assert "3 skipped" in told

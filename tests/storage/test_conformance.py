@@ -91,9 +91,11 @@ LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unl
 
 
 def parameters(cases: list[Case]) -> list[object]:
+    """The first of each storage is of the everyday loop."""
     marks = {case: [pytest.mark.requires(*case.requires)] for case in cases}
+    first = {case.storage: case for case in reversed(cases)}
     for case in cases:
-        if case.way or case.launch:  # gfarmbb takes seconds, and so does a lab
+        if case is not first[case.storage]:
             marks[case].append(pytest.mark.slow)
     return [pytest.param(case, id=str(case), marks=marks[case]) for case in cases]
 

@@ -48,6 +48,7 @@ def test_a_rule_that_runs_cells_takes_conda_and_modules(path: Path) -> None:
             assert f"*campaign.modules({workload})," in rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["conda", "env-modules", "apptainer"])
 def test_every_method_can_be_planned(checkout: Checkout, method: str) -> None:
     checkout.change("config/sites/slurm.yaml", "title:", f"{MONTAGE}title:")
@@ -57,6 +58,7 @@ def test_every_method_can_be_planned(checkout: Checkout, method: str) -> None:
     assert ("envs/montage/conda.yaml will be created" in run.text) == (method == "conda")
 
 
+@pytest.mark.slow
 @pytest.mark.requires("modules")
 def test_the_modules_of_a_site_are_loaded(checkout: Checkout) -> None:
     programs = checkout.home / "opt"
