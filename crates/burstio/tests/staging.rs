@@ -216,6 +216,16 @@ proptest! {
     }
 }
 
+/// Past the page cache on ext4 and XFS, with a last block of any length.
+#[test]
+fn very_large_files_arrive_whole() {
+    const DIRECT: usize = 32 << 20;
+    let data = Data::sized(&[DIRECT, DIRECT + 1, DIRECT + (1 << 20) - 4096, DIRECT + 5000]);
+    assert_eq!(data.stage().unwrap(), (4, 0));
+    data.assert_staged();
+    assert_eq!(data.stage().unwrap(), (0, 4));
+}
+
 #[test]
 fn missing_file_is_named() {
     let data = Data::sized(&[10, 20, 30]);

@@ -173,7 +173,10 @@ impl Job {
             }),
             entries,
             directories,
-            shared: Shared::default(),
+            shared: Shared {
+                on_disk: is_on_disk(&root),
+                ..Shared::default()
+            },
             copied: AtomicU64::new(0),
             children,
             present: AtomicU64::new(had.len() as u64),
@@ -368,6 +371,14 @@ fn lock(target: &Path) -> Result<OwnedFd, CopyError> {
         Err(Errno::WOULDBLOCK) => Err(named(Fault::Busy)),
         _ => Ok(root),
     }
+}
+
+/// Whether this is ext4 or XFS: others may take O_DIRECT and be slower for it (FUSE waits for each
+/// write), or share memory with the cache anyway (tmpfs).
+fn is_on_disk(root: &OwnedFd) -> bool {
+    const EXT4: i128 = 0xef53;
+    const XFS: i128 = 0x5846_5342;
+    rustix::fs::fstatfs(root).is_ok_and(|found| [EXT4, XFS].contains(&i128::from(found.f_type)))
 }
 
 fn check_space(target: &Path, root: &OwnedFd, entries: &[Entry]) -> Result<(), CopyError> {

@@ -22,6 +22,13 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// flight in each latency, and by itself readahead keeps a few hundred KiB in flight.
 const AHEAD_BYTES: u64 = 8 << 20;
 
+/// Larger files go past the page cache, where the target is a disk. Measured for 200 MB on ext4, to
+/// the end of fsync, by turns: 533 to 970 MB/s past it, 87 to 869 MB/s through it.
+const DIRECT_BYTES: u64 = 32 << 20;
+
+/// What O_DIRECT wants of addresses, offsets and lengths.
+const ALIGNMENT: usize = 4096;
+
 /// What all copies of a staging share.
 #[derive(Default)]
 pub struct Shared {
@@ -31,6 +38,8 @@ pub struct Shared {
     pub no_reflink: AtomicBool,
     /// Bytes that are in the target.
     pub bytes: AtomicU64,
+    /// The target is a local file system that O_DIRECT is worth trying on.
+    pub on_disk: bool,
 }
 
 impl Shared {
@@ -95,6 +104,9 @@ pub fn stage(
     } else {
         let mut partial = Partial::create(entry, pair)?;
         if children.any() || !partial.reflink(&source, entry, shared, buffer)? {
+            if shared.on_disk && entry.size >= DIRECT_BYTES {
+                partial.pass_the_cache();
+            }
             let hasher = each_block(entry, &mut source, shared, buffer, |block| {
                 children.send(file, block)?;
                 partial.write(block, shared)
@@ -131,9 +143,11 @@ fn each_block(
     buffer: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]) -> Result<(), Fault>,
 ) -> Result<Hasher, Fault> {
-    if buffer.len() < BLOCK_BYTES {
-        buffer.resize(BLOCK_BYTES, 0);
+    if buffer.len() < BLOCK_BYTES + ALIGNMENT {
+        buffer.resize(BLOCK_BYTES + ALIGNMENT, 0);
     }
+    let start = buffer.as_ptr().align_offset(ALIGNMENT);
+    let block = &mut buffer[start..start + BLOCK_BYTES];
     let (mut hasher, mut done, mut advised) = (Hasher::default(), 0, 0);
     loop {
         shared.check_wanted()?;
@@ -143,16 +157,16 @@ fn each_block(
             let _ = rustix::fs::fadvise(source.as_fd(), advised, length, Advice::WillNeed);
             advised += AHEAD_BYTES;
         }
-        let count = fill(source, &mut buffer[..BLOCK_BYTES])?;
+        let count = fill(source, block)?;
         done += count as u64;
         if done > entry.size {
             return Err(Fault::Longer {
                 expected: entry.size,
             });
         }
-        hasher.update(&buffer[..count]);
+        hasher.update(&block[..count]);
         if count > 0 {
-            each(&buffer[..count])?;
+            each(&block[..count])?;
         }
         if count < BLOCK_BYTES {
             check_size(entry, done)?;
@@ -226,6 +240,7 @@ struct Partial<'a> {
     entry: &'a Entry,
     pair: Arc<Pair>,
     file: Option<File>,
+    direct: bool,
 }
 
 impl<'a> Partial<'a> {
@@ -241,15 +256,25 @@ impl<'a> Partial<'a> {
             entry,
             pair: pair.clone(),
             file,
+            direct: false,
         })
     }
 
     fn write(&mut self, block: &[u8], shared: &Shared) -> Result<(), Fault> {
         let file = self.file.as_mut().expect("not finished");
+        if self.direct && !block.len().is_multiple_of(ALIGNMENT) {
+            self.direct = set_direct(file, false).is_err(); // the last block
+        }
         file.write_all(block)
             .map_err(|error| Fault::writing(errno(&error)))?;
         shared.bytes.fetch_add(block.len() as u64, Relaxed);
         Ok(())
+    }
+
+    /// Write with O_DIRECT, if the file system can.
+    fn pass_the_cache(&mut self) {
+        let file = self.file.as_ref().expect("not finished");
+        self.direct = set_direct(file, true).is_ok();
     }
 
     /// Share the source's blocks, where both are on one file system that can.
@@ -322,6 +347,12 @@ impl<'a> Arriving<'a> {
         self.partial.finish()?;
         Ok(None)
     }
+}
+
+fn set_direct(file: &File, on: bool) -> Result<(), Errno> {
+    let mut flags = rustix::fs::fcntl_getfl(file)?;
+    flags.set(OFlags::DIRECT, on);
+    rustix::fs::fcntl_setfl(file, flags)
 }
 
 /// close(2) with its verdict, which a dropped descriptor would swallow.
