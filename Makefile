@@ -14,6 +14,10 @@ PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
 demo: PARTS ?= gfarm montage pfs rust
 lab-demo: PARTS ?= gfarm lab montage pfs rust ssh
 
+# Tests wait more than they work, so two files of them run side by side: make test WORKERS=1, or 4.
+WORKERS = 2
+PYTEST = $(IN_ENVIRONMENT) python -m pytest -n $(WORKERS) --dist loadfile
+
 # Cargo of the checks: a toolchain of rustup's may not be on PATH; burstio's crates from their lock.
 CARGO = PATH="$$PATH:$$HOME/.cargo/bin" CARGO_TARGET_DIR="$(CURDIR)/.tools/cargo" cargo
 CRATE = --locked --quiet --manifest-path crates/burstio/Cargo.toml
@@ -45,16 +49,16 @@ lab-demo: setup
 	@$(IN_ENVIRONMENT) python -m lab.demo
 
 test: lint test-rust
-	@$(IN_ENVIRONMENT) python -m pytest -p no:cacheprovider
+	@$(PYTEST) -p no:cacheprovider
 
 test-rust: setup
 	@$(CARGO) test $(CRATE)
 
 test-quick: setup
-	@$(IN_ENVIRONMENT) python -m pytest -q -m "not slow"
+	@$(PYTEST) -q -m "not slow"
 
 fault-table: setup
-	@$(IN_ENVIRONMENT) env BURSTLAB_FAULT_TABLE=1 python -m pytest -p no:cacheprovider tests/faults/test_table.py --write-table
+	@$(IN_ENVIRONMENT) python -m pytest -p no:cacheprovider tests/faults/test_table.py --write-table
 
 lint: lint-rust
 	@$(IN_ENVIRONMENT) ruff check .
