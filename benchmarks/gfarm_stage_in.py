@@ -92,7 +92,7 @@ class Bench:
         cell += ["--dataset", f"{SHARED}/{files.name}.json", "--staging", "eager", "--", "true"]
         self.lab("exec", *on_first, sys.executable, "-m", "burstlab", "run", *cell)
         record = json.loads((self.directory / "pfs/cell/record.json").read_text())
-        assert record["storage"]["stage_in"]["method"] == way
+        assert record["dataset"]["staged"]["method"] == way
         return next(s["elapsed_s"] for s in record["spans"] if s["name"] == "stage_in")
 
 

@@ -255,15 +255,14 @@ class Cell:
         from burstlab.staging import stage_to
 
         source = self.pfs.seen(manifest.root)
-        how = self._apart(self.storage.stage_in, manifest, source, data)
-        if how is not None:
-            self.facts["storage"]["stage_in"] = how
-        else:
+        how, method = None, self.request.staging_method
+        if method == "copy":  # nothing else was asked for, and the storage may have a better way
+            how = self._apart(self.storage.stage_in, manifest, source, data)
+        if how is None:
             names = [host.name for host in self.nodes.hosts]
             hosts = names if self._separate() else names[:1]  # one storage is filled once
-            method = self.request.staging_method
-            done = self._apart(stage_to, self.nodes, manifest, source, data, hosts, method)
-            self.facts["dataset"]["staged"] = done
+            how = self._apart(stage_to, self.nodes, manifest, source, data, hosts, method)
+        self.facts["dataset"]["staged"] = how
 
     def _start_lazy(self) -> Path:
         """The data set as the workload sees it from now on."""

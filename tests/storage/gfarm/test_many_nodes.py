@@ -106,7 +106,7 @@ def test_a_data_set_is_spread_over_the_hosts_whole(many: Many, way: str) -> None
         *("--dataset", manifest, "--staging", "eager", "-o", f"stage_in={way}"),
     )
     assert ended.record["status"] == "ok", (ended.said, ended.told)
-    told = ended.record["storage"]["stage_in"]
+    told = ended.record["dataset"]["staged"]
     assert (told["method"], told["hosts"]) == (way, 4)
     assert list(told["phases"]) == [{"mounts": "copy"}.get(way, way), "compare"]
     held = [int(ended.told[node]) for node in NODES]

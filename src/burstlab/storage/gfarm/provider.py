@@ -121,7 +121,13 @@ class GfarmStorage(Storage):
                 phases = by_gfpcopy(nodes, manifest, source, target, place, self._served)
         except NodeError as error:
             raise StagingError(str(error)) from error
-        return {"method": way, "hosts": len(nodes.hosts), "phases": phases}
+        return {
+            "method": way,
+            "hosts": len(nodes.hosts),
+            "files": manifest.file_count,
+            "bytes": manifest.size_bytes,
+            "phases": phases,
+        }
 
     def problems(self) -> list[str]:
         """See Storage; the deaths of daemons are told by the lease's holders."""
