@@ -140,9 +140,10 @@ def test_a_read_only_export_refuses_every_change(emulator):
 
 def test_the_mount_point_itself_shows_the_exports_and_does_not_change(emulator):
     assert sorted(path.name for path in emulator.mount.iterdir()) == ["sealed", "work"]
-    assert refusal((emulator.mount / "new").mkdir) == "EROFS"
-    assert refusal(emulator.work.rmdir) == "EROFS"
-    assert refusal(os.rename, emulator.work, emulator.mount / "other") == "EROFS"
+    refused = "EACCES" if os.geteuid() else "EROFS"  # the kernel looks at the mode first
+    assert refusal((emulator.mount / "new").mkdir) == refused
+    assert refusal(emulator.work.rmdir) == refused
+    assert refusal(os.rename, emulator.work, emulator.mount / "other") == refused
     assert os.statvfs(emulator.mount).f_blocks == os.statvfs(emulator.backing).f_blocks
 
 
