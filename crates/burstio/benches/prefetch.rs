@@ -7,7 +7,7 @@ use std::time::Duration;
 use burstio::prefetch::depth::Depth;
 use burstio::prefetch::memory::Memory;
 use burstio::prefetch::order::Permutations;
-use burstio::prefetch::schedule::{Place, Schedule};
+use burstio::prefetch::schedule::Schedule;
 use burstio::prefetch::{CacheOptions, Engine, EngineOptions, Source, segment};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -36,8 +36,8 @@ fn schedule(criterion: &mut Criterion) {
                     Duration::ZERO,
                 );
                 black_box(schedule.take(stream, 1));
-                if let Some((length, Place::Offset(offset))) = task.place {
-                    schedule.memory.give_back(offset, length);
+                if let Some((length, place)) = task.place {
+                    schedule.give_back(place, length);
                 }
             }
         });

@@ -21,9 +21,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Place::Offset(offset) = self.place {
-            self.board.give_back(offset, 1);
-        }
+        self.board.give_back(self.place, 1);
     }
 }
 
@@ -112,7 +110,7 @@ fn two_consumers_of_the_same_samples() {
 }
 
 #[test]
-fn a_consumer_that_leaves_while_a_worker_waits_for_memory() {
+fn a_consumer_that_leaves_while_a_worker_reads() {
     model(|| {
         let board = board(3, 1, 4, false);
         let theirs = board.clone();

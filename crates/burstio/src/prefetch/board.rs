@@ -1,13 +1,12 @@
 //! The schedule between threads: who waits for what, and who is woken.
 //!
-//! One lock, three kinds of sleepers: workers without a task, workers without memory for a sample
-//! whose size they have just learnt, and consumers without their minibatch. No sample may be
-//! dropped under the lock, because giving its memory back takes it.
+//! One lock, two kinds of sleepers: workers without a task, and consumers without their minibatch. No
+//! sample may be dropped under the lock, because giving its memory back takes it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::schedule::{Answer, Delivery, From, Place, Sample, Schedule, StreamId, Task};
+use super::schedule::{Delivery, From, Place, Sample, Schedule, StreamId, Task};
 use super::sync::{Condvar, Mutex, MutexGuard};
 
 /// How often who waits for a minibatch looks whether it still should.
@@ -28,14 +27,12 @@ pub enum Unfulfilled {
 pub struct Board<T, E> {
     state: Mutex<State<T, E>>,
     work: Condvar,
-    room: Condvar,
     ready: Condvar,
 }
 
 struct State<T, E> {
     schedule: Schedule<T, E>,
     idle: usize,
-    roomless: usize,
     stopping: bool,
 }
 
@@ -45,13 +42,11 @@ impl<T, E> Board<T, E> {
         let state = State {
             schedule,
             idle: 0,
-            roomless: 0,
             stopping: false,
         };
         Self {
             state: Mutex::new(state),
             work: Condvar::new(),
-            room: Condvar::new(),
             ready: Condvar::new(),
         }
     }
@@ -78,24 +73,9 @@ impl<T, E> Board<T, E> {
         }
     }
 
-    /// For a worker: memory for a sample whose size it has just learnt, waited for; None when it
-    /// need not be read any more.
+    /// See [`Schedule::place`].
     pub fn place(&self, sample: Sample, size: usize) -> Option<Place> {
-        let mut state = self.lock();
-        loop {
-            match state.schedule.place(sample, size) {
-                Answer::Place(place) => return Some(place),
-                Answer::Unwanted => return None,
-                Answer::Wait if state.stopping => return None,
-                Answer::Wait => {}
-            }
-            state.roomless += 1;
-            state = self
-                .room
-                .wait(state)
-                .expect("no thread panics under this lock");
-            state.roomless -= 1;
-        }
+        self.lock().schedule.place(sample, size)
     }
 
     /// See [`Schedule::fall_back`].
@@ -116,13 +96,10 @@ impl<T, E> Board<T, E> {
         self.wake_ready(&mut state);
     }
 
-    /// Memory of a sample that has been dropped.
-    pub fn give_back(&self, offset: usize, length: usize) {
+    /// See [`Schedule::give_back`].
+    pub fn give_back(&self, place: Place, size: usize) {
         let mut state = self.lock();
-        state.schedule.memory.give_back(offset, length);
-        if state.roomless > 0 {
-            self.room.notify_all();
-        }
+        state.schedule.give_back(place, size);
         self.wake_worker(&state);
     }
 
@@ -146,14 +123,12 @@ impl<T, E> Board<T, E> {
     /// Forget what `stream` has planned and not taken.
     pub fn reset(&self, stream: StreamId) {
         let held = self.lock().schedule.reset(stream);
-        self.room.notify_all(); // workers that wait for memory for what is unwanted now
         drop(held);
     }
 
     /// The consumer is gone.
     pub fn close(&self, stream: StreamId) {
         let held = self.lock().schedule.close(stream);
-        self.room.notify_all();
         self.ready.notify_all();
         drop(held);
     }
@@ -177,9 +152,6 @@ impl<T, E> Board<T, E> {
             let awaited = state.schedule.awaited(stream);
             if awaited.is_some_and(|(_, from)| from != Some(From::Cache)) {
                 state.schedule.depth.starved();
-            }
-            if state.roomless > 0 {
-                self.room.notify_all(); // what is wanted may go beyond the budget
             }
             self.wake_worker(&state);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -212,7 +184,6 @@ impl<T, E> Board<T, E> {
         let mut state = self.lock();
         state.stopping = true;
         self.work.notify_all();
-        self.room.notify_all();
         self.ready.notify_all();
     }
 

@@ -68,8 +68,6 @@ impl AsRef<[u8]> for Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        if let Place::Offset(offset) = self.place {
-            self.pool.board.give_back(offset, self.length);
-        }
+        self.pool.board.give_back(self.place, self.length);
     }
 }

@@ -53,17 +53,6 @@ pub enum From {
     Cache,
 }
 
-/// Whether a sample whose size has just been learnt has memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Here.
-    Place(Place),
-    /// Not before some is given back.
-    Wait,
-    /// Its streams are gone: it need not be read.
-    Unwanted,
-}
-
 /// What a stream gets for one position.
 pub type Delivery<T, E> = (Sample, Result<Arc<T>, Arc<E>>);
 
@@ -93,7 +82,8 @@ pub struct Schedule<T, E> {
     resident: HashMap<Sample, Weak<T>>,
     prune_at: usize,
     sizes: Vec<u64>,
-    typical: usize,
+    typical: usize, // the largest seen, as a guess of those to come
+    beyond: usize,  // bytes outside the budget's memory
     unsettled: usize,
     in_flight: usize,
     most_in_flight: usize,
@@ -119,6 +109,7 @@ impl<T, E> Schedule<T, E> {
             prune_at: 1024,
             sizes,
             typical: GUESS,
+            beyond: 0,
             unsettled: 0,
             in_flight: 0,
             most_in_flight: 0,
@@ -264,37 +255,55 @@ impl<T, E> Schedule<T, E> {
     /// is not known yet and there should be enough.
     fn admit(&mut self, sample: Sample, urgent: bool) -> Option<Option<(usize, Place)>> {
         let size = self.sizes[sample as usize];
-        if size != UNKNOWN {
-            let size = size as usize;
-            return match self.memory.take(size) {
-                Some(offset) => Some(Some((size, Place::Offset(offset)))),
-                None if urgent => Some(Some((size, Place::Own))),
-                None => None,
-            };
+        if size == UNKNOWN {
+            return (urgent || self.has_room()).then_some(None);
         }
-        let expected = (self.unsettled + 1) * pages(self.typical);
-        (urgent || expected <= self.memory.free_bytes()).then_some(None)
+        let size = size as usize;
+        let place = match self.range(size) {
+            None if urgent => self.beyond(size),
+            found => found?,
+        };
+        Some(Some((size, place)))
     }
 
-    /// Memory for a sample whose size has just been learnt. The flight of one that is unwanted
-    /// has ended with this answer.
-    pub fn place(&mut self, sample: Sample, size: usize) -> Answer {
+    /// Memory for a sample whose size has just been learnt; None where its streams are gone and it
+    /// need not be read: its flight has ended then.
+    ///
+    /// It never waits: it would keep a read from those who wait for another sample. Where the guess
+    /// of its size was too small it goes beyond the budget, and others wait the longer.
+    pub fn place(&mut self, sample: Sample, size: usize) -> Option<Place> {
         self.sizes[sample as usize] = size as u64;
-        let Some(flight) = self.flights.get(&sample) else {
-            return Answer::Unwanted;
-        };
-        if flight.waiters.is_empty() {
-            self.abandon(sample);
-            return Answer::Unwanted;
-        }
-        let place = match self.memory.take(size) {
-            Some(offset) => Place::Offset(offset),
-            None if self.is_urgent(flight) => Place::Own,
-            None => return Answer::Wait,
-        };
-        self.typical = (self.typical * 7 + size) / 8;
+        self.typical = self.typical.max(size);
         self.settle(sample);
-        Answer::Place(place)
+        if self.flights.get(&sample)?.waiters.is_empty() {
+            let flight = self.flights.remove(&sample)?;
+            *self.reads(flight.from) -= 1;
+            return None;
+        }
+        Some(self.range(size).unwrap_or_else(|| self.beyond(size)))
+    }
+
+    fn range(&mut self, size: usize) -> Option<Place> {
+        self.memory.take(size).map(Place::Offset)
+    }
+
+    fn beyond(&mut self, size: usize) -> Place {
+        self.beyond += pages(size);
+        Place::Own
+    }
+
+    /// A sample of `size` bytes has been dropped.
+    pub fn give_back(&mut self, place: Place, size: usize) {
+        match place {
+            Place::Offset(offset) => self.memory.give_back(offset, size),
+            Place::Own => self.beyond -= pages(size),
+        }
+    }
+
+    /// Whether there should be memory for one more sample of unknown size.
+    fn has_room(&self) -> bool {
+        let expected = (self.unsettled + 1) * pages(self.typical);
+        expected + self.beyond <= self.memory.free_bytes()
     }
 
     fn settle(&mut self, sample: Sample) {
@@ -306,27 +315,11 @@ impl<T, E> Schedule<T, E> {
         }
     }
 
-    fn abandon(&mut self, sample: Sample) {
-        self.settle(sample);
-        if let Some(flight) = self.flights.remove(&sample) {
-            *self.reads(flight.from) -= 1;
-        }
-    }
-
     fn reads(&mut self, from: From) -> &mut usize {
         match from {
             From::Source => &mut self.in_flight,
             From::Cache => &mut self.from_cache,
         }
-    }
-
-    /// Whether somebody waits for this right now.
-    fn is_urgent(&self, flight: &Flight) -> bool {
-        flight.waiters.iter().any(|(id, position)| {
-            self.streams
-                .get(id)
-                .is_some_and(|s| *position < s.head + s.wanted as u64)
-        })
     }
 
     /// The cache's copy was no good: the same flight goes on from the source.
@@ -405,7 +398,7 @@ impl<T, E> Schedule<T, E> {
 
     /// Whether it is worth asking for a task: there may be none all the same.
     pub fn may_have_task(&self) -> bool {
-        let room = self.memory.free_bytes() >= (self.unsettled + 1) * pages(self.typical);
+        let room = self.has_room();
         self.streams.values().any(|stream| {
             let ahead = stream.slots.len();
             !stream.planned.is_empty()
