@@ -30,7 +30,7 @@ PART = 400  # which quotes and backslashes at most double
 # A cell asks every 2 s. When it is silent for so long, the scheduler is asked whether there still
 # is a job: slurmstepd outlives its slurmd and its srun, and keeps the stdin of its tasks open.
 SILENCE_S = 30.0
-GRACE_S = 1.0  # who ends a job waits some seconds (KillWait), then kills
+GRACE_S = 1.0
 
 
 class Agent:
@@ -78,10 +78,10 @@ class Agent:
         problems = self.clean()
         _answer(self._host, closed=True, problems=problems)
 
-    def clean(self) -> list[str]:
+    def clean(self, grace_s: float = GRACE_S) -> list[str]:
         """End and remove everything of the cell on this host; nobody wants its files any more."""
-        self._lease.end_workload(GRACE_S)
-        problems = self._lease.clean(GRACE_S)
+        self._lease.end_workload(grace_s)
+        problems = self._lease.clean(grace_s)
         if not problems:
             self._lease.release()
         return problems
@@ -134,7 +134,7 @@ def main(arguments: list[str]) -> int:
         agent.serve()
     except SystemExit:
         _answer(host, ending=True)
-        agent.clean()
+        agent.clean(grace_s=0.0)  # who ends a job waits some seconds (KillWait), then kills
         raise
     return 0
 
