@@ -25,17 +25,23 @@ def written() -> list[list[str]]:
 
 
 def write(told: Mapping[tuple[str, str], str]) -> None:
-    """Put what was seen between the marks of the page."""
+    """Put what was seen between the marks of the page; what was not struck now stays."""
+    seen = {
+        (name, storage): text
+        for name, *texts in written()
+        for storage, text in zip(STORAGES, texts, strict=True)
+    }
+    seen.update(told)
     struck = {fault.name: fault.storages for fault in FAULTS} | {driver.NAME: STORAGES}
     lines = ["| Fault | " + " | ".join(STORAGES) + " |", "|---" * (len(STORAGES) + 1) + "|"]
     for name in rows():
         texts = [
-            told.get((name, storage), NOT_RUN) if storage in struck[name] else "-"
+            seen.get((name, storage), NOT_RUN) if storage in struck[name] else "-"
             for storage in STORAGES
         ]
         lines.append(f"| {name} | " + " | ".join(plain(text) for text in texts) + " |")
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1])
+    above, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(above + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END)[1])
 
 
 def plain(text: str) -> str:

@@ -84,15 +84,15 @@ class LabCell:
     def pid(self, machine: str, *words: str) -> int:
         """The oldest process on a machine whose command line begins so, the
         first word by its last component."""
-        found: list[int] = []
+        found: list[Identity] = []
 
         def look() -> bool:
-            pids = pids_on(self.cluster, machine)
-            found[:] = [p for p in pids if (line := command_line(p)) and matches(line, words)]
+            here = identities(self.cluster, machine)
+            found[:] = [p for p in here if (line := command_line(p.pid)) and matches(line, words)]
             return bool(found)
 
         await_(look, f"{' '.join(words)} runs on {machine}")
-        return min(found)
+        return min(found, key=lambda one: one.start_ticks).pid  # pids begin anew at some time
 
     def holder(self) -> int:
         """The process that runs the cell."""
