@@ -65,8 +65,8 @@ class Spread(Provisioned):
         shutil.rmtree(self.pfs.work)
 
     def daemons(self) -> list[tuple[Host, str]]:
-        """Gfarm's; those of BeeOND are its own, and tests/storage/beeond kills them."""
-        if self.case.storage != "gfarm":
+        """Gfarm's; those of BeeOND and gfarmbb are their own, and the tests of each kill them."""
+        if self.case.storage != "gfarm" or self.case.way:
             return []
         first, *others = self.nodes.hosts
         return [(first, "gfmd"), *((host, name) for host in others for name in GFARM[1:])]

@@ -74,6 +74,9 @@ CASES += [
     for nodes, launch in ((2, "srun"), (4, "ssh"))
 ]
 CASES += [
+    Case("gfarm", 4, way="gfarmbb", launch="ssh", requires=(*ON_A_LAB, *GFARM), options=by_gfarmbb)
+]
+CASES += [
     Case("beeond", nodes, launch="srun", requires=(*ON_A_LAB, *BEEOND), options=beeond_on_a_lab)
     for nodes in (2, 4)
 ]
@@ -85,7 +88,7 @@ REFUSED = [
     Case("provided"),
 ]
 # What a host takes only one of says so to the second.
-ALONE = {"gfarmbb": "port 10601 is in use"}
+ALONE = {"gfarmbb": "port 1060[01] is in use"}  # of gfsd, of gfmd
 # What a storage is known not to have. A check that passes all the same makes its test fail.
 LACKS = {"gfarm": {"a_file_is_usable_after_unlink": "gfarm2fs: a write after unlink is ENOENT"}}
 
