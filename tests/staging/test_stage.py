@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import random
 import signal
 import subprocess
@@ -125,6 +126,23 @@ def test_full_disk_is_told_before_and_while_it_fills(stage: Stage) -> None:
         assert stage.partials() == []
     finally:
         subprocess.run(["umount", stage.target], check=True, timeout=30)
+
+
+def test_who_watches_sees_rates_and_who_does_not_sees_none(stage: Stage) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            stage.command(), env=stage.environment(TERM="xterm", COLUMNS="120"), stderr=theirs,
+            stdout=subprocess.PIPE, timeout=DEADLINE_S,
+        )  # fmt: skip
+        assert done.returncode == 0
+        shown = os.read(ours, 1 << 16).decode()
+        assert "files/s" in shown
+        assert "MB" in shown
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert stage.run().stderr == ""
 
 
 def test_as_a_workload_it_reports_its_times(stage: Stage, tmp_path: Path) -> None:

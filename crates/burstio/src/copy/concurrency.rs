@@ -5,11 +5,11 @@
 //! reached the best rate: more would only make others wait.
 
 /// Before anything is known.
-pub const FIRST: usize = 16;
+pub const FIRST: usize = 32;
 /// Files that a shared file system is asked for at once by one node, at most.
 pub const MOST: usize = 256;
 
-const WORTH_IT: f64 = 1.10; // rate after doubling, over the rate before
+const WORTH_IT: f64 = 1.04; // rate after doubling, over the rate before
 const SLUMP: f64 = 0.6;
 const WINDOWS_BETWEEN_TRIALS: u32 = 20;
 

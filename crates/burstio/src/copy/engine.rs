@@ -18,7 +18,8 @@ use super::order::{Order, Turn};
 use super::peers::Children;
 use super::{CopyError, Entry, Fault};
 
-const SHORTEST_WINDOW: Duration = Duration::from_millis(40);
+const SHORTEST_WINDOW: Duration = Duration::from_millis(60);
+const WINDOW_FILES: u64 = 3; // for each in flight
 const LONGEST_WINDOW: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 256 << 10;
 /// A source that hangs may keep a thread for ever: after an error it is left behind.
@@ -231,8 +232,8 @@ impl Job {
             }
             let (now, copied) = (Instant::now(), self.copied.load(Relaxed));
             let elapsed = now - began;
-            // As many files as are in flight, lest chance decide.
-            let enough = copied - files >= controller.limit() as u64;
+            // Several times as many files as are in flight, lest chance decide.
+            let enough = copied - files >= WINDOW_FILES * controller.limit() as u64;
             if (enough && elapsed >= SHORTEST_WINDOW) || elapsed >= LONGEST_WINDOW {
                 let written = self.shared.bytes.load(Relaxed);
                 controller.observe(elapsed.as_secs_f64(), copied - files, written - bytes);
