@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from burstlab import relay
 from burstlab.allocation import ORIGIN, Allocation, allocate
@@ -172,6 +172,10 @@ def _value(flag: str, name: str, text: str, kind: Any) -> Any:
         if text not in ("true", "false"):
             raise ConfigurationError(f"{flag} {name}={text}: true or false is wanted")
         return text == "true"
+    if allowed := get_args(kind):  # of a Literal
+        if text not in allowed:
+            raise ConfigurationError(f"{flag} {name}={text}: {' or '.join(allowed)} is wanted")
+        return text
     try:
         return kind(text)
     except ValueError:

@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     Field,
@@ -163,7 +163,8 @@ def _checked(given: Options, options: type[Any], at: str = "") -> Options:
         try:
             TypeAdapter(kinds[name]).validate_python(value, strict=True)
         except ValidationError:
-            raise wrong(f"{value!r}: {kinds[name].__name__} is wanted", at=f"{at}{name}") from None
+            wanted = " or ".join(get_args(kinds[name])) or kinds[name].__name__
+            raise wrong(f"{value!r}: {wanted} is wanted", at=f"{at}{name}") from None
     return given
 
 

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from burstlab.config.site import load_site
 from burstlab.dataset.manifest import Entry, Manifest, read_manifest
 from burstlab.dataset.writing import write_manifest
 from burstlab.errors import ConfigurationError
-from burstlab.storage.gfarm.provider import Options
 from burstlab.storage.gfarm.staging import why_not_gfpcopy
+from tests.cell.running import Place
+from tests.requirements import ROOT
 
 
 def manifest(path: str, root: Path) -> Manifest:
@@ -39,8 +41,17 @@ def test_gfpcopy_gets_no_links(tmp_path: Path) -> None:
     assert "link is a symbolic link" in why
 
 
-def test_an_option_that_is_none_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ConfigurationError, match="stage_in=scp: mounts or gfpcopy"):
-        Options(stage_in="scp")
-    with pytest.raises(ConfigurationError, match="launcher=systemd: burstlab or gfarmbb"):
-        Options(launcher="systemd")
+def test_an_option_that_is_none_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    done = place.run("--storage", "gfarm", "-o", "stage_in=scp", run=["true"])
+    assert done.returncode == 120
+    assert "-o stage_in=scp: mounts or gfpcopy is wanted" in done.stderr
+
+
+def test_a_site_is_told_of_it_before_any_cell_starts(tmp_path: Path) -> None:
+    sites = tmp_path / "config/sites"
+    sites.mkdir(parents=True)
+    lab = (ROOT / "config/sites/lab.yaml").read_text()
+    (sites / "mine.yaml").write_text(f"{lab}\nstorages: {{gfarm: {{launcher: systemd}}}}\n")
+    with pytest.raises(ConfigurationError, match="'systemd': burstlab or gfarmbb is wanted"):
+        load_site("mine", tmp_path)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from burstlab.storage.beeond.session import MOUNT_SOURCE, Session, generation
 from burstlab.storage.probing import ask, following, leave_probe, synchronize, take_probe
 
 CLEAR = "burstlab.storage.beeond.node:clear_lease"
+SKEW_S = 1.0  # between the clocks of two hosts
 LOOK_S = 3.0  # how long a host is looked at until nothing comes back
 _CONFIGURATIONS = {
     7: [f"beegfs-{service}.conf" for service in ("mgmtd", "meta", "storage", "helperd", "client")],
@@ -136,7 +138,7 @@ def _clear(own: Session) -> str:
     end(running, own.prefix)
     said = _unmount(own)
     if not mounted_at(own.mount):
-        gone = [*pid_files, own.status, own.data, own.logs]
+        gone = [*pid_files, *_pdsh_marks(own), own.status, own.data, own.logs]
         said = as_root(own.prefix, ["rm", "-rf", "--one-file-system", "--", *gone])
     return said
 
@@ -146,7 +148,19 @@ def remains(own: Session) -> list[str]:
     found = [f"process {one.pid} of BeeOND" for one in processes(own)]
     if (mount := mounted_at(own.mount)) and mount.source == MOUNT_SOURCE:
         found.append(f"mount {own.mount}")
-    return found + [f"{path} of BeeOND" for path in own.paths if Path(path).exists()]
+    there = [path for path in own.paths if Path(path).exists()]
+    return found + [f"{path} of BeeOND" for path in [*there, *_pdsh_marks(own)]]
+
+
+def _pdsh_marks(own: Session) -> list[str]:
+    """What `beeond -P` leaves where a command of its failed: root's, empty, since the start."""
+    found = []
+    for path in Path("/tmp").glob("beegfs.pdsh_fail.*") if own.pdsh else ():
+        with suppress(FileNotFoundError):
+            stat = path.lstat()
+            if (stat.st_uid, stat.st_size) == (0, 0) and stat.st_mtime >= own.begun_s - SKEW_S:
+                found.append(str(path))
+    return found
 
 
 def _is_there(path: Path) -> bool:

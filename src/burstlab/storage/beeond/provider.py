@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,7 @@ class BeeondStorage(Storage):
             mount=options.mount or str(context.directory / "mnt"),
             nodes=str(self._directory / "nodes"),
             pdsh=options.pdsh and find_command("pdsh") is not None,
+            begun_s=time.time(),
         )
         self._begun = False
         self._daemons: dict[str, Any] = {}

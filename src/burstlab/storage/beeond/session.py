@@ -22,6 +22,9 @@ _LOST = re.compile(
     r"|Host doesn't use /bin/bash as default shell|Could not find BeeOND helper program on host)"
     r": (\S+)"
 )
+# pdsh's own word of a host where a command failed, and beeond's of it
+_PDSH_FAILED = re.compile(r"pdsh@\S+: (\S+): .*exited with exit code")
+_LOOK_THERE = "Please see pdsh output for more information."
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Session:
     mount: str
     nodes: str  # node file, on the host that calls beeond; its directory is the session's own
     pdsh: bool = False
+    begun_s: float = 0.0  # Unix time
 
     def as_json(self) -> dict[str, Any]:
         """For ``of_json`` on another host, or in another process."""
@@ -83,9 +87,19 @@ def generation() -> int:
 
 
 def errors(said: str) -> list[str]:
-    """What beeond and the daemons complain of; pdsh puts a host before it."""
-    lines = (line.strip() for line in said.splitlines())
-    told = [line for line in lines if re.search(r"\berror: ", line, re.IGNORECASE)]
+    """What beeond and the daemons complain of.
+
+    pdsh puts the host before each line, and beeond itself tells no more than to look there: so all
+    that the failed hosts said is told.
+    """
+    lines = [line.strip() for line in said.splitlines()]
+    failed = {found[1] for line in lines if (found := _PDSH_FAILED.match(line))}
+    told = [
+        line for line in lines
+        if line.partition(": ")[0] in failed or re.search(r"\berror: ", line, re.IGNORECASE)
+    ]  # fmt: skip
+    if failed:
+        told = [line for line in told if not line.endswith(_LOOK_THERE)]
     return list(dict.fromkeys(re.sub(r"^(?:\S+: )?ERROR: ", "", line) for line in told))
 
 

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from burstlab.errors import ConfigurationError, NodeError, StagingError
+from burstlab.errors import NodeError, StagingError
 from burstlab.nodes import VirtualNodes
 from burstlab.storage.gfarm.configuration import LOCAL, mount_options
 from burstlab.storage.gfarm.gfarmbb import Gfarmbb
@@ -21,20 +20,13 @@ MONTH_S = 30 * 24 * 3600  # lifetime of the key of a cell without a time limit
 HOUR_S = 3600  # longer than what comes before and after the time that is limited
 SETTLE_S = 5.0  # a file's metadata may come a little after its close
 NAMED = 5  # files told one by one
-CHOICES = {"launcher": ("burstlab", "gfarmbb"), "stage_in": ("mounts", "gfpcopy")}
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How this Gfarm is started and filled (docs/storages.md has what was measured)."""
 
-    launcher: str = "burstlab"
-    stage_in: str = "mounts"
-
-    def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if (given := getattr(self, name)) not in allowed:
-                raise ConfigurationError(f"gfarm: {name}={given}: {' or '.join(allowed)} is wanted")
+    launcher: Literal["burstlab", "gfarmbb"] = "burstlab"
+    stage_in: Literal["mounts", "gfpcopy"] = "mounts"
 
 
 class GfarmStorage(Storage):
