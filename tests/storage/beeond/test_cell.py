@@ -77,6 +77,20 @@ def test_a_start_that_fails_on_one_host(cluster: Cluster, failure: str) -> None:
     assert cluster.left_behind() == []
 
 
+@SLOW
+@pytest.mark.parametrize("service", ["storage", "mount"])
+def test_a_start_by_pdsh_that_fails_on_one_host(cluster: Cluster, service: str) -> None:
+    """What was started on the others is in no status file, so no stop knows of it."""
+    cluster.double.with_pdsh()
+    cluster.double.faults(f"fail {service} node2")
+    done = cluster.run()
+    assert done.returncode == 122, done.stderr
+    told = "node2: mount: " if service == "mount" else "node2: Error: Could not open mtab."
+    assert f"beeond start: {told}" in cluster.record()["reason"]
+    assert [*Path("/tmp").glob("beegfs.pdsh_fail.*")] == []
+    assert cluster.left_behind() == []
+
+
 def test_a_start_that_waits_for_ever(cluster: Cluster) -> None:
     cluster.double.without_authentication()
     done = cluster.run("start_limit_s=5")

@@ -76,6 +76,17 @@ def test_a_start_says_what_the_real_one_said(session: Session) -> None:
     assert (session.on("node1", session.mount)).stat().st_mode & 0o777 == 0o777
 
 
+def test_by_pdsh(session: Session) -> None:
+    session.cluster.double.with_pdsh()
+    assert session.start("-P") == session.captured("M1-start-P.out")
+    assert len(read(session, "node1")) == 5
+    assert (session.stop("-P", "-L", "-d"), session.code) == (session.captured("M2-stop-P.out"), 0)
+    session.stop("-P")
+    assert session.code == 1 and "Please see pdsh output" in session.errors
+    for mark in Path("/tmp").glob("beegfs.pdsh_fail.*"):
+        mark.unlink()
+
+
 def test_a_second_start_harms_nothing(session: Session) -> None:
     session.start()
     before = session.cluster.processes("node1")
@@ -115,6 +126,8 @@ def test_a_failed_start_rolls_nothing_back(session: Session) -> None:
     session.cluster.double.faults()
     session.start()
     assert "on host node2 already exists" in session.errors
+    assert session.stop() == session.captured("A3-stop.out")
+    assert (session.code, session.errors.strip()) == (0, session.captured("A3-stop.err"))
 
 
 def test_what_has_no_line_in_the_status_file_is_not_deleted(session: Session) -> None:
