@@ -8,7 +8,8 @@ its steps are indented below it. `verify` compares the metadata of all files wit
 first run, which finds the programs' files cold or warm as they are, counts like the others.
 
 With --lab the same of every storage that a lab has, on 1, 2 and 4 of its nodes: the spans
-`provision` (from start to probed mount) and `teardown` of cells that do nothing, in one job.
+`allocation` (the hosts are reached), `provision` (from start to probed mount) and `teardown` of
+cells that do nothing, in one job.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from burstlab.storage.interface import Context
 
 ROOT = Path(__file__).resolve().parent.parent
 STORAGES, NODES = ("pfs", "nodelocal", "gfarm"), (1, 2, 4)
-SPANS = ("provision", "teardown")
+SPANS = ("allocation", "provision", "teardown")
 STEPS = ("start_metadata_server", "start_filesystem_node", "meet")
 
 

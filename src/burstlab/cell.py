@@ -115,7 +115,8 @@ class Cell:
 
     def _work(self) -> None:
         request = self.request
-        self._hold_hosts()
+        with self.timeline.span("allocation"):
+            self._hold_hosts()
         if why := self.storage.unavailable():
             raise Skipped(why)
         with self.timeline.span("pfs"):

@@ -47,7 +47,7 @@ def test_the_record_tells_spans_reports_and_provenance(place: Place) -> None:
     assert record["schema"] == "burstlab.record/1"
     assert record["status"] == "ok"
     names = [span["name"] for span in record["spans"]]
-    assert names == ["pfs", "provision", "run", "check", "drain", "teardown"]
+    assert names == ["allocation", "pfs", "provision", "run", "check", "drain", "teardown"]
     assert all(span["elapsed_s"] >= 0 for span in record["spans"])
     assert record["metrics"] == [{"name": "rate", "value": 2.5, "unit": "MB/s", "better": "higher"}]
     assert record["workload_facts"] == {"engine": "sh"}
