@@ -7,7 +7,7 @@ body of a test runs on the first of a lab's nodes, in a job (``conftest.py``, ``
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.cell.running import until
 from tests.faults.bench import AS_ROOT
 from tests.storage.beeond.cluster import SERVICES, Double
 from tests.storage.elsewhere import Elsewhere
+from tests.storage.gfarm.alone import only_gfarmbb
 from tests.storage.provisioned import PROVIDED, Case, Provisioned
 
 GFARM = ("gfarm", "fuse")
@@ -148,7 +149,8 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provisione
     if request.param.launch:
         yield Elsewhere(request.param, request.getfixturevalue("lab"))
         return
-    with cell(request.param, tmp_path) as provisioned:
+    alone = only_gfarmbb() if request.param.way == "gfarmbb" else nullcontext()
+    with alone, cell(request.param, tmp_path) as provisioned:
         yield provisioned
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,18 @@ from burstlab.lease import MARKER
 from burstlab.storage.gfarm.gfarmbb_node import CONTRIBUTED, prepare
 from tests.cell.running import Place, until
 from tests.storage.gfarm import conftest
+from tests.storage.gfarm.alone import only_gfarmbb
+from tests.storage.gfarm.test_cell import lose_a_file
 
 pytestmark = [pytest.mark.requires("gfarm"), pytest.mark.slow]
 
 OPTION = ("--storage", "gfarm", "-o", "launcher=gfarmbb")
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    with only_gfarmbb():
+        yield
 
 
 def test_its_pkill_ends_this_cells_processes_only(tmp_path: Path) -> None:
@@ -72,6 +81,10 @@ def test_a_step_that_fails_is_told_with_what_it_said(
     assert "config-gfsd" in record["reason"]
     assert "exit status 3): this disk is strange" in record["reason"]
     assert place.left_behind() == []
+
+
+def test_a_file_written_in_vain_fails_its_cell_too(tmp_path: Path) -> None:
+    lose_a_file(Place(tmp_path), *OPTION[2:])
 
 
 def test_paths_that_gfarmbb_would_take_apart_are_refused(tmp_path: Path) -> None:
