@@ -2,8 +2,9 @@
 
 A launcher is one function ``command(hosts, argv, options) -> argv``: the local program that
 does it. What the hosts answer comes back in lines of up to 1000 bytes that stay whole, in any
-order, so whoever talks to them lets each line name its host (burstlab.agents does). Adding a launcher: a module here and a line
-below; it may have a pattern CHATTER, for lines that it prints whatever the cause.
+order, so whoever talks to them lets each line name its host (burstlab.agents does). Adding a
+launcher: a module here and a line below, which pass tests/launch/test_conformance.py on a lab's
+nodes; it may have a pattern CHATTER, for lines that it prints whatever the cause.
 """
 
 import importlib
