@@ -1,6 +1,7 @@
 """burstio's copy engine as the rest of burstlab uses it; imported only where data is staged."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ except ImportError as error:
 
 Row = tuple[str, int, str]  # path below both directories, size in bytes, SHA-256 or nothing
 PARTIAL = ".burstlab-partial"  # as burstio has it: ends the name of what is not whole
+LONGEST_STOP_S = 8.0  # burstio leaves threads behind that hang in a dead source for 5 s
 LOOK_S = 0.1  # between two looks at a staging, and so before a signal is heeded
 
 
@@ -62,6 +64,13 @@ def complete(
     except burstio.StagingFault as fault:
         raise StagingError(f"{doing}: {fault}") from fault
     except BaseException:
-        copy.cancel()
+        stop(copy)
         raise
     return look(copy)
+
+
+def stop(copy: burstio.Copy) -> None:
+    """Cancel it, and wait until it has taken away what is not whole."""
+    copy.cancel()
+    with suppress(burstio.StagingFault):  # that it was cancelled, or why it had ended before
+        copy.wait(LONGEST_STOP_S)

@@ -12,7 +12,7 @@ import burstio
 
 from burstlab.errors import BurstlabError
 from burstlab.nodes import Node
-from burstlab.staging.copying import look
+from burstlab.staging.copying import look, stop
 
 # What is done on each host, by its name (virtual nodes share a process).
 _running: dict[str, "Running"] = {}
@@ -48,7 +48,7 @@ class Copying:
 
     def cancel(self) -> None:
         """See Running."""
-        self._copy.cancel()
+        stop(self._copy)
 
 
 class Steps:
