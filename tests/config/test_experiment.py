@@ -77,7 +77,8 @@ def load(root: Path, text: str) -> Experiment:
         (
             "[none, eager]",
             "[none, aeger]",
-            f"{BLOCK}.staging: there is no 'aeger', did you mean 'eager'? (allowed: none, eager)",
+            f"{BLOCK}.staging: there is no 'aeger', did you mean 'eager'? "
+            "(allowed: none, eager, lazy)",
         ),
         (
             "[sawada-1]",

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -94,8 +94,9 @@ class Campaign:
             for path in sorted((root / "envs").glob("*/commands.txt"))
             if path.with_name("conda.yaml").exists()
         ]
+        self._site_conditions = {name: self.site.conditions(name) for name in catalog.storages}
         self._manifests = {name: str(make.manifest_path(name)) for name in self._datasets}
-        self._contents: dict[tuple[str, int], str | None] = {}
+        self._contents: dict[str, str] = {}
         self._replaced: dict[str, bool] = {}
         self._existing: dict[str, bool] = {}
         self._wanted: set[str] = set()  # data sets that some job of this run reads
@@ -190,19 +191,22 @@ class Campaign:
         environment = f"results/environments/{workload}.json"
         checked = workload not in self.environments or Path(environment).exists()
 
-        def paths(wildcards: Wildcards) -> list[str]:
-            self._asked.add(wildcards.cell)
-            wanted = [] if checked else [environment]
-            dataset = self._cell(wildcards).block.dataset
+        @cache
+        def wanted(dataset: str | None) -> tuple[list[str], list[str]]:
+            """All that cells on ``dataset`` want, and what of it is there; thousands ask."""
+            paths = [] if checked else [ancient(environment)]
             if dataset is not None:
                 self._wanted.add(dataset)
-                wanted.append(self._manifests[dataset])
-                if self._is_replaced(dataset):
-                    return wanted
-            missing = [path for path in wanted if not self._exists(path)]
-            if missing and Path(f"results/{wildcards.cell}/record.json").exists():
-                wanted = [path for path in wanted if path not in missing]
-            return [ancient(path) for path in wanted]
+                manifest = self._manifests[dataset]
+                paths.append(manifest if self._is_replaced(dataset) else ancient(manifest))
+            return paths, [path for path in paths if Path(path).exists()]
+
+        def paths(wildcards: Wildcards) -> list[str]:
+            self._asked.add(wildcards.cell)
+            all_paths, there = wanted(self._cell(wildcards).block.dataset)
+            if len(there) < len(all_paths) and _has_record(wildcards.cell):
+                return there
+            return all_paths
 
         return _answering(paths)
 
@@ -222,7 +226,7 @@ class Campaign:
         run: time limits and directories may change without making a record outdated.
         """
         cell = self._cell(wildcards)
-        return f"{self._site_flags[cell.storage]} {shlex.join(cell.run_arguments())}"
+        return f"{self._site_flags[cell.storage]} {' '.join(map(_quoted, cell.run_arguments()))}"
 
     def _program(self, wildcards: Wildcards, output: object) -> str:
         """The last words of ``burstlab run``: what judges the workload's result, its program."""
@@ -235,22 +239,20 @@ class Campaign:
     def _conditions(self, wildcards: Wildcards) -> str:
         """What the numbers depend on beyond the path; when it changes, the cell runs again."""
         cell = self._cell(wildcards)
-        told = [f"site={self.site_name}", cell.conditions(), self.site.conditions(cell.storage)]
+        told = [f"site={self.site_name}", cell.conditions(), self._site_conditions[cell.storage]]
         if cell.block.dataset is not None:
             content = in_one_line(self._content, cell.block.dataset)
             told.append(content or _recorded_content(wildcards.cell))
         return " ".join(told)
 
     def _content(self, dataset: str) -> str | None:
-        """What a data set holds; looked at again when its manifest was made meanwhile."""
-        try:
-            made_ns = Path(self._manifests[dataset]).stat().st_mtime_ns
-        except FileNotFoundError:
-            made_ns = 0
-        key = (dataset, made_ns)
-        if key not in self._contents:
-            self._contents[key] = make.content(dataset, self._datasets[dataset])
-        return self._contents[key]
+        """What a data set holds; looked at again as long as its manifest is going to be made."""
+        if dataset in self._contents:
+            return self._contents[dataset]
+        content = make.content(dataset, self._datasets[dataset])
+        if content is not None and not self._is_replaced(dataset):
+            self._contents[dataset] = content
+        return content
 
     def _is_replaced(self, dataset: str) -> bool:
         """Looked at once, before anything is made."""
@@ -370,6 +372,13 @@ def _check_name(experiment: str, root: Path) -> None:
             f"{where}: {experiment} is a file or directory of the checkout, and would be the "
             "target: rename it"
         )
+
+
+_quoted = cache(shlex.quote)  # most words are those of all cells
+
+
+def _has_record(cell: str) -> bool:
+    return Path(f"results/{cell}/record.json").exists()
 
 
 def _answering(method: Callable[..., Any]) -> partial[Any]:

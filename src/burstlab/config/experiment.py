@@ -207,7 +207,7 @@ class PlannedCell:
             labels |= {"dataset": block.dataset}
         flags += ["--time-limit", str(60 * block.runtime_min - TEARDOWN_S)]
         flags += ["--cell-dir", f"results/{self.name}"]
-        labels |= {name: text(point[name]) for name in block.parameters}
+        labels |= {name: text(value) for name, value in point.items() if name not in PLACE}
         return flags + [word for pair in labels.items() for word in ("--label", "=".join(pair))]
 
     def conditions(self) -> str:

@@ -1,6 +1,7 @@
 """From a declared data set to its manifest."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ RESULTS = Path("results/datasets")
 KINDS: dict[str, Any] = {"2mass": twomass, "imagenet": imagenet}
 
 
+@cache
 def manifest_path(name: str) -> Path:
     """Where the manifest of a data set is unless another place is asked for."""
     return RESULTS / name / "manifest.json"
