@@ -6,7 +6,8 @@ from collections.abc import Sequence
 CHATTER = (
     r"^srun: (cluster configuration lacks support for cpu binding"
     r"|error: \S+: tasks? [\d,-]+: (Exited with exit code|Killed|Terminated)"
-    r"|error: (Node failure on|Application launch failed)|launch/slurm: |Job step aborted|Force Terminated|Terminating)"
+    r"|error: (Node failure on|Application launch failed)"
+    r"|launch/slurm: |Job step aborted|Force Terminated|Terminating)"
     r"|^slurmstepd-\S+: error: \*\*\* (STEP|JOB) "
 )
 
