@@ -63,8 +63,9 @@ class Commands
       [output, status]
     end
   rescue Connection::Lost => e
+    @failure ||= Failed.new(e.message) # the reason, before others fail for want of the rest
     @slots.close # rake waits for what runs on the other hosts
-    give_up(e.message)
+    raise @failure
   end
 
   def parse(output)
