@@ -1,6 +1,7 @@
 """What is left of engines, agents and ranks, however they end."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -171,6 +172,53 @@ with burstio.Reader(burstio.connect(sys.argv[1]), order, 16, epochs=3) as reader
         size = 3 * sum(len(content(i)) for i in range(COUNT))
         assert [int(rank.communicate(timeout=60)[0]) for rank in ranks] == [size] * 4
         assert burstio.connect(socket).statistics()["source_opens"] == COUNT
+
+
+def test_an_agents_memory_stays_within_its_budget(tmp_path: Path) -> None:
+    root, size, count = tmp_path / "data", 100_000, 600
+    root.mkdir()
+    names = [str(i) for i in range(count)]
+    for name in names:
+        (root / name).write_bytes(name.encode().ljust(size, b"."))
+    budget = 8 << 20
+    flags = ("--memory-bytes", budget, "--cache", tmp_path / "cache")
+    with prefetch_set.agent(tmp_path, names, *flags) as (socket, process):
+        before = _most_memory(process.pid)
+        with burstio.Reader(burstio.connect(socket), burstio.in_order(count), 16, epochs=3) as all_:
+            for batch in all_:
+                assert all(bytes(sample[:8]).startswith(b"%d" % i) for i, sample in _views(batch))
+        grown = _most_memory(process.pid) - before
+    minibatches = 2 * 16 * size  # one that is waited for, one that is held
+    assert grown < budget + minibatches + (8 << 20), "the rest is for threads"
+
+
+def _most_memory(pid: int) -> int:
+    """The most that ever was resident, shared memory included [byte]."""
+    [line] = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(line) * 1024
+
+
+def _views(batch: list) -> list[tuple[int, memoryview]]:
+    return [(index, memoryview(sample)) for index, sample in batch]
+
+
+@pytest.mark.requires("root")
+def test_a_full_disk_stops_the_cache_and_nothing_else(tmp_path: Path, files: list[str]) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)
+    try:
+        with burstio.Engine(
+            tmp_path / "data", files, cache=small / "cache", cache_keep_free=0.0
+        ) as engine:
+            with burstio.Reader(engine, burstio.shuffled(COUNT, 1), 8, epochs=4) as reader:
+                for batch in reader:
+                    assert all(bytes(sample) == content(i) for i, sample in batch)
+            counted = engine.statistics()
+        assert counted["cache_full"] == 1
+        assert counted["source_errors"] == counted["checksum_failures"] == 0
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 def test_a_forked_child_is_told_to_make_its_own(tmp_path: Path, files: list[str]) -> None:

@@ -1,0 +1,188 @@
+//! The cache's writer: samples to the end of a segment, many with one system call.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::fs::fstatvfs;
+
+use super::super::schedule::Sample;
+use super::super::segment::{HEADER, Record};
+use super::super::statistics::Statistics;
+use super::Cache;
+use super::index::Entry;
+
+/// A segment is closed when it has this many bytes.
+const SEGMENT_BYTES: u64 = 1 << 30;
+/// Samples written with one system call, at most; the kernel takes 1024 pieces, two per sample.
+const BATCH: usize = 256;
+/// Bytes between two looks at how full the file system is.
+const LOOK_BYTES: u64 = 64 << 20;
+
+/// The segment at whose end is written.
+#[derive(Default)]
+struct Tail {
+    number: u32,
+    file: Option<Arc<File>>,
+    length: u64,
+    looked: Option<u64>,
+}
+
+impl<T: AsRef<[u8]>> Cache<T> {
+    /// The writer's thread: writes what is offered until `finish`, and all of it.
+    pub fn write(&self, statistics: &Statistics) {
+        let mut segment = Tail::default();
+        while let Some(batch) = self.next_batch() {
+            let bytes: usize = batch
+                .iter()
+                .map(|(_, _, here)| (**here).as_ref().len())
+                .sum();
+            if let Err(_full) = self.write_batch(&batch, &mut segment, statistics) {
+                let mut queue = self.lock();
+                (queue.full, queue.refusing) = (true, true);
+                statistics.cache_full.store(1, Relaxed);
+            }
+            drop(batch);
+            let mut queue = self.lock();
+            queue.waiting_bytes -= bytes;
+            queue.writing = false;
+            self.written.notify_all();
+        }
+    }
+
+    fn next_batch(&self) -> Option<Vec<(Sample, u64, Arc<T>)>> {
+        let mut queue = self.lock();
+        while queue.waiting.is_empty() {
+            if queue.closing {
+                return None;
+            }
+            queue = self
+                .queued
+                .wait(queue)
+                .expect("no thread panics under this lock");
+        }
+        queue.writing = true;
+        let count = queue.waiting.len().min(BATCH);
+        Some(queue.waiting.drain(..count).collect())
+    }
+
+    fn write_batch(
+        &self,
+        batch: &[(Sample, u64, Arc<T>)],
+        tail: &mut Tail,
+        statistics: &Statistics,
+    ) -> io::Result<()> {
+        if self.lock().full {
+            return Ok(()); // what was promised a place before the disk was full
+        }
+        let (segment, file) = self.segment(tail)?;
+        let records: Vec<Record> = batch.iter().map(|it| record(it)).collect();
+        let headers: Vec<_> = records
+            .iter()
+            .map(|it| it.encode(self.fingerprint))
+            .collect();
+        let mut pieces = Vec::with_capacity(2 * batch.len());
+        for (header, (_, _, here)) in headers.iter().zip(batch) {
+            pieces.extend([IoSlice::new(header), IoSlice::new((**here).as_ref())]);
+        }
+        let begin = tail.length;
+        tail.length = append(&file, &pieces, begin).inspect_err(|_| {
+            let _ = file.set_len(begin); // nothing torn stays, and its room is given back
+        })?;
+        let mut offset = begin;
+        self.change(|index| {
+            for Record {
+                sample,
+                length,
+                checksum,
+            } in records
+            {
+                offset += HEADER as u64;
+                index.insert(
+                    sample,
+                    Entry {
+                        segment,
+                        length,
+                        offset,
+                        checksum,
+                    },
+                );
+                offset += u64::from(length);
+            }
+        });
+        Statistics::add(
+            &statistics.cache_bytes_written,
+            (tail.length - begin) as usize,
+        );
+        Statistics::add(&statistics.cache_samples, batch.len());
+        Ok(())
+    }
+
+    /// The segment that is being written, or a new one; fails when the file system is too full.
+    fn segment(&self, tail: &mut Tail) -> io::Result<(u32, Arc<File>)> {
+        if tail.file.is_none() || tail.length >= SEGMENT_BYTES {
+            let number = self.change(|index| index.next_segment());
+            let path = self.options.directory.join(format!("segment-{number:06}"));
+            let file = Arc::new(private(&path, false)?);
+            if !self.options.keep {
+                std::fs::remove_file(&path)?;
+            }
+            self.change(|index| index.add_segment(file.clone()));
+            *tail = Tail {
+                number,
+                file: Some(file),
+                length: 0,
+                looked: None,
+            };
+        }
+        let file = tail.file.clone().ok_or(io::ErrorKind::NotFound)?;
+        if tail.looked.is_none_or(|at| tail.length >= at + LOOK_BYTES) {
+            tail.looked = Some(tail.length);
+            let system = fstatvfs(&file)?;
+            if (system.f_bavail as f64) < self.options.keep_free * system.f_blocks as f64 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        Ok((tail.number, file))
+    }
+}
+
+fn record<T: AsRef<[u8]>>((sample, checksum, here): &(Sample, u64, Arc<T>)) -> Record {
+    let length = (**here).as_ref().len() as u32;
+    Record {
+        sample: *sample,
+        length,
+        checksum: *checksum,
+    }
+}
+
+pub fn private(path: &Path, may_exist: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600);
+    options.create(may_exist).create_new(!may_exist).open(path)
+}
+
+/// Write all `pieces` at `offset`; returns where they end.
+fn append(file: &File, pieces: &[IoSlice<'_>], mut offset: u64) -> io::Result<u64> {
+    let (mut first, mut skip) = (0, 0);
+    while first < pieces.len() {
+        let mut rest: Vec<IoSlice<'_>> = pieces[first..].to_vec();
+        rest[0].advance(skip);
+        let mut written = match rustix::io::pwritev(file, &rest, offset) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            other => other?,
+        };
+        offset += written as u64;
+        written += skip;
+        while first < pieces.len() && written >= pieces[first].len() {
+            written -= pieces[first].len();
+            first += 1;
+        }
+        skip = written;
+    }
+    Ok(offset)
+}
