@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from burstlab.launch.fanout import fan_out
 
+CHATTER = "^-{20,}$|^ *$"  # the frame around what it has to say
+
 
 def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
     """One mpirun for each host: one for all does not bring stdin to all (Open MPI 4.1.4, where
