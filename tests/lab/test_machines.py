@@ -51,6 +51,7 @@ def test_host_files_are_shared_and_root_owns_them_still(cluster: Cluster) -> Non
     assert cluster.run("node02", "cat", readme, user="root") == Path(readme).read_text()
 
 
+@pytest.mark.slow
 def test_the_lab_keeps_its_users_when_the_host_replaces_its_files(own: Cluster) -> None:
     """As apt-get does under a lab that is up. The host is one with an /etc of its own here."""
     etc = own.base / "etc"

@@ -18,6 +18,7 @@ def same(one: Workplace, other: Workplace) -> list[str]:
     return [p for p in PRODUCTS if (one.mount / p).read_bytes() == (other.mount / p).read_bytes()]
 
 
+@pytest.mark.slow
 def test_mosaic_does_not_depend_on_the_number_of_cores(
     finished: Workplace, place: Workplace
 ) -> None:

@@ -56,6 +56,7 @@ def test_commands_run_side_by_side(finished: Workplace) -> None:
     assert len(overlapping) >= len(spans) / 2
 
 
+@pytest.mark.slow
 def test_grid_and_shrink_are_parameters(place: Workplace) -> None:
     done = place.run(MONTAGE_GRID="1x3", MONTAGE_SHRINK="8")
     assert done.returncode == 0, done.stderr
