@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import os
 import re
 import shlex
 import sys
@@ -378,7 +379,7 @@ _quoted = cache(shlex.quote)  # most words are those of all cells
 
 
 def _has_record(cell: str) -> bool:
-    return Path(f"results/{cell}/record.json").exists()
+    return os.path.exists(f"results/{cell}/record.json")  # noqa: PTH110 - asked for every cell
 
 
 def _answering(method: Callable[..., Any]) -> partial[Any]:
