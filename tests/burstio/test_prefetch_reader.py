@@ -63,6 +63,12 @@ def test_minibatches_across_epochs_say_which_epoch_they_end_in(opened: Opened) -
     ]
 
 
+def test_a_minibatch_may_be_longer_than_epochs(opened: Opened) -> None:
+    order = burstio.shuffled(COUNT, 1)
+    with burstio.Reader(opened(), order, 450, epochs=5, across_epochs=True) as reader:
+        assert [(len(batch), reader.epoch) for batch in reader] == [(450, 2), (450, 4), (100, 5)]
+
+
 def test_an_order_is_any_buffer_or_sequence(opened: Opened) -> None:
     numpy = pytest.importorskip("numpy")
     orders = [[5, 3, 5], array("I", [1, 2]), array("q", [7]), numpy.array([4, 4])]

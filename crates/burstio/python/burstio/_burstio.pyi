@@ -201,4 +201,5 @@ class Permutations:
     """What ``numpy.random.RandomState(seed).permutation(count)`` gives, call after call."""
 
     def __new__(cls, seed: int) -> Permutations: ...
-    def next(self, count: int) -> list[int]: ...
+    def next(self, count: int) -> bytes:
+        """As unsigned integers of 4 bytes."""

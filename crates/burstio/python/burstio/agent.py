@@ -22,7 +22,7 @@ SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
 def main() -> int:
-    """Serve until told to end; 1 where a read or the disk could not be waited for."""
+    """Serve until told to end; 1 where a read, the disk or a user could not be waited for."""
     arguments = _parser().parse_args()
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # before there are threads
     try:
@@ -37,9 +37,7 @@ def main() -> int:
     if arguments.while_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     signal.sigwait(SIGNALS)
-    if mount:
-        mount.close()
-    stuck = agent.close()
+    stuck = _unmount(mount) + agent.close()
     if arguments.statistics:
         report = {**engine.statistics(), "waits": engine.waits()}
         arguments.statistics.write_text(json.dumps(report) + "\n")
@@ -117,6 +115,17 @@ def _mount(engine: Engine, files: list[str], arguments: argparse.Namespace) -> M
     if unknown := [path for path in order if path not in numbers]:
         raise ValueError(f"{arguments.order}: {unknown[0]}: not in the data set")
     return engine.mount(arguments.mount, [numbers[path] for path in order])
+
+
+def _unmount(mount: Mount | None) -> int:
+    """0, or 1 where somebody stands in the directory: it is of no use to them from now on."""
+    try:
+        if mount:
+            mount.close()
+    except OSError as error:
+        print(f"burstio.agent: unmount: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _lines(path: Path) -> list[str]:

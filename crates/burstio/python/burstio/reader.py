@@ -44,7 +44,7 @@ class Reader(Iterator[Minibatch]):
         self._planned = 0  # epochs
         self._lengths: deque[int] = deque()  # of the epochs from self.epoch on that are planned
         self._stream = engine.stream()
-        self._plan()
+        self._plan(ahead=0)  # the first minibatch does not wait for later epochs' permutations
 
     def __next__(self) -> Minibatch:
         count = self.batch_size
@@ -78,14 +78,18 @@ class Reader(Iterator[Minibatch]):
             self.position -= self._lengths.popleft()
             self.epoch += 1
             self.is_new_epoch = True
-        self._plan()
+        self._plan(AHEAD)
 
-    def _plan(self) -> None:
+    def _plan(self, ahead: int) -> None:
         """Tell the engine what comes, so that the next epoch is read during the tail of this."""
-        while len(self._lengths) <= AHEAD and self._planned != self._epochs:
+        while self._planned != self._epochs and (len(self._lengths) <= ahead or self._is_short()):
             indices = self._order(self._planned)
             if not len(indices):
                 raise ValueError(f"epoch {self._planned} has no samples")
             self._stream.plan(indices)
             self._lengths.append(len(indices))
             self._planned += 1
+
+    def _is_short(self) -> bool:
+        """Whether the next minibatch reaches beyond what is planned."""
+        return self.across_epochs and sum(self._lengths) - self.position < self.batch_size

@@ -186,6 +186,9 @@ impl<T, E> Schedule<T, E> {
     /// The stream that has the fewest samples ahead of it comes first; within a stream, order is
     /// order, because memory given to a later sample could be what an earlier one waits for.
     pub fn next_task(&mut self, cached: impl Fn(Sample) -> bool) -> Option<Task> {
+        if let (1, Some(id)) = (self.streams.len(), self.streams.keys().next()) {
+            return self.next_task_of(*id, &cached);
+        }
         let mut turns: Vec<(usize, StreamId)> = self
             .streams
             .iter()

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::prefetch::agent::{Agent, Client, ClientError};
 use crate::prefetch::mount::Mount;
@@ -281,8 +282,10 @@ impl PyPermutations {
         Self(Permutations::new(seed))
     }
 
-    fn next(&mut self, py: Python<'_>, count: u32) -> Vec<u32> {
-        py.detach(|| self.0.next(count))
+    fn next<'py>(&mut self, py: Python<'py>, count: u32) -> Bound<'py, PyBytes> {
+        let drawn = py.detach(|| self.0.next(count));
+        let bytes: Vec<u8> = drawn.into_iter().flat_map(u32::to_ne_bytes).collect();
+        PyBytes::new(py, &bytes)
     }
 }
 
