@@ -111,7 +111,7 @@ CAPABILITIES = {
         "Montage under Pwrake, the paper's engine",
         pwrake,
         "set PWRAKE to a checkout of Pwrake 2.3.1 or newer",
-        optional="no distribution packages it; plain rake runs the same Rakefile, on many nodes too",
+        optional="no distribution packages it; plain rake runs the same Rakefile on many nodes too",
     ),
     "2mass": Capability(
         "Montage on real tiles",
