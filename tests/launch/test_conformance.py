@@ -84,10 +84,13 @@ def test_who_is_killed_leaves_nothing_on_the_other_hosts(
 
 @pytest.fixture(scope="module")
 def without_the_last(job: HeldJob) -> dict[str, subprocess.CompletedProcess[str]]:
-    """What each launcher made of a host that is off. Comes last: it is lost to the job."""
+    """What each launcher made of a host that is off. Comes last: it is lost to the job.
+
+    ssh is asked last, for Slurm soon takes note and then starts nothing on it.
+    """
     job.cluster.must("kill", NODES[-1])
     try:
-        return {launch: job.python(PROGRAM, OFF, launch, *NODES) for launch in LAUNCHERS[1:]}
+        return {launch: job.python(PROGRAM, OFF, launch, *NODES) for launch in LAUNCHERS[:0:-1]}
     finally:
         job.cluster.must("start", NODES[-1])
 
