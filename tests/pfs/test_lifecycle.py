@@ -101,7 +101,8 @@ def test_the_same_by_hand_says_how_to_stop_it(tmp_path: Path):
     words += [f"--export=work={tmp_path / 'backing'}"]
     by_hand = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
-        wait_for(lambda: mounted_at(tmp_path / "mount") or by_hand.poll() is not None, "a mount")
+        served = tmp_path / "mount/work"  # libfuse takes signals before it serves, not before it mounts
+        wait_for(lambda: served.is_dir() or by_hand.poll() is not None, "a mount that is served")
         by_hand.send_signal(signal.SIGINT)
         said, _ = by_hand.communicate(timeout=10)
         assert by_hand.returncode == 0 and mounted_at(tmp_path / "mount") is None
