@@ -101,7 +101,7 @@ def test_the_same_by_hand_says_how_to_stop_it(tmp_path: Path):
     words += [f"--export=work={tmp_path / 'backing'}"]
     by_hand = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
-        served = tmp_path / "mount/work"  # libfuse takes signals before it serves, not before it mounts
+        served = tmp_path / "mount/work"  # between mount and first answer libfuse takes no signals
         wait_for(lambda: served.is_dir() or by_hand.poll() is not None, "a mount that is served")
         by_hand.send_signal(signal.SIGINT)
         said, _ = by_hand.communicate(timeout=10)
