@@ -115,6 +115,16 @@ impl<T, E> Board<T, E> {
         self.wake_worker(&state);
     }
 
+    /// Whether the source is to be read only for those who wait; asked under the lock, so that the
+    /// last answer is the newest.
+    pub fn hold_back(&self, answer: impl FnOnce() -> bool) {
+        let mut state = self.lock();
+        state.schedule.hold_back = answer();
+        if !state.schedule.hold_back {
+            self.wake_worker(&state);
+        }
+    }
+
     /// Samples that `stream` has planned and not taken.
     pub fn remaining(&self, stream: StreamId) -> usize {
         self.lock().schedule.remaining(stream)

@@ -135,11 +135,11 @@ impl Engine {
 
     /// Whether the cache's writer is so far behind that samples would not be written.
     pub fn writer_is_behind(&self) -> bool {
-        let most = self.shared.most_waiting() / 2;
-        self.shared
+        let shared = &self.shared;
+        shared
             .cache
             .as_ref()
-            .is_some_and(|cache| cache.waiting_bytes() > most)
+            .is_some_and(|cache| shared.is_behind(cache))
     }
 
     /// Wait until all samples that have been read are written to the cache.

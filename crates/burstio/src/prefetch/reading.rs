@@ -46,8 +46,24 @@ impl Shared {
 
     pub(super) fn write(&self) {
         if let Some(cache) = &self.cache {
-            cache.write(&self.statistics);
+            cache.write(&self.statistics, || self.hold_back(true));
         }
+    }
+
+    /// Where the writer is behind, what is read ahead would have to be read again: not now. Where
+    /// it is so far behind that it takes nothing, as on a disk that hangs, reading ahead goes on.
+    fn hold_back(&self, taken: bool) {
+        let behind = || {
+            self.cache
+                .as_ref()
+                .is_some_and(|cache| self.is_behind(cache))
+        };
+        self.pool.board.hold_back(|| taken && behind());
+    }
+
+    /// Whether so much waits to be written that no more should be read ahead.
+    pub(super) fn is_behind(&self, cache: &Cache<Bytes>) -> bool {
+        cache.waiting_bytes() > self.most_waiting() / 2
     }
 
     /// One more reader, if the depth allows more than there are.
@@ -154,7 +170,9 @@ impl Shared {
             return Ok(Some(bytes));
         };
         let most_waiting = self.most_waiting();
-        if cache.offer(sample, &bytes, most_waiting, &self.statistics) && !self.options.tee {
+        let taken = cache.offer(sample, &bytes, most_waiting, &self.statistics);
+        self.hold_back(taken);
+        if taken && !self.options.tee {
             cache.wait_for(sample);
             let mut again = vec![0; size];
             cache.read(sample, &mut again);

@@ -92,6 +92,8 @@ pub struct Schedule<T, E> {
     next_stream: StreamId,
     fulfilled: bool,
     shared: u64,
+    /// The source is read only for those who wait.
+    pub hold_back: bool,
     /// The budget's memory.
     pub memory: Memory,
     /// The limit of reads of the source.
@@ -118,6 +120,7 @@ impl<T, E> Schedule<T, E> {
             next_stream: 0,
             fulfilled: false,
             shared: 0,
+            hold_back: false,
             memory,
             depth,
         }
@@ -232,7 +235,8 @@ impl<T, E> Schedule<T, E> {
                 From::Source => (self.in_flight, self.depth.limit()),
                 From::Cache => (self.from_cache, CACHE_READS),
             };
-            if now >= most {
+            let later = from == From::Source && self.hold_back && !urgent;
+            if now >= most || later {
                 return None;
             }
             let place = self.admit(sample, urgent)?;

@@ -19,6 +19,8 @@ use super::index::Entry;
 const SEGMENT_BYTES: u64 = 1 << 30;
 /// Samples written with one system call, at most; the kernel takes 1024 pieces, two per sample.
 const BATCH: usize = 256;
+/// Bytes written with one system call, about: their memory is free again when it returns.
+const BATCH_BYTES: usize = 4 << 20;
 /// Bytes between two looks at how full the file system is.
 const LOOK_BYTES: u64 = 64 << 20;
 
@@ -33,7 +35,8 @@ struct Tail {
 
 impl<T: AsRef<[u8]>> Cache<T> {
     /// The writer's thread: writes what is offered until `finish`, and all of it.
-    pub fn write(&self, statistics: &Statistics) {
+    /// `written` is called after every batch.
+    pub fn write(&self, statistics: &Statistics, written: impl Fn()) {
         let mut segment = Tail::default();
         while let Some(batch) = self.next_batch() {
             let bytes: usize = batch
@@ -50,6 +53,8 @@ impl<T: AsRef<[u8]>> Cache<T> {
             queue.waiting_bytes -= bytes;
             queue.writing = false;
             self.written.notify_all();
+            drop(queue);
+            written();
         }
     }
 
@@ -65,7 +70,13 @@ impl<T: AsRef<[u8]>> Cache<T> {
                 .expect("no thread panics under this lock");
         }
         queue.writing = true;
-        let count = queue.waiting.len().min(BATCH);
+        let (mut count, mut bytes) = (0, 0);
+        for (_, _, here) in queue.waiting.iter().take(BATCH) {
+            (count, bytes) = (count + 1, bytes + (**here).as_ref().len());
+            if bytes >= BATCH_BYTES {
+                break;
+            }
+        }
         Some(queue.waiting.drain(..count).collect())
     }
 
