@@ -20,8 +20,9 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr,
-    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request, Session,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags,
+    ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request,
+    Session,
 };
 
 use super::bytes::Bytes;
@@ -236,6 +237,7 @@ impl Served {
 impl Filesystem for Served {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let _ = config.set_max_readahead(1 << 20); // or what the kernel allows
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS); // or one name at a time
         Ok(())
     }
 
