@@ -16,7 +16,7 @@
 //! let mut stream = engine.stream();
 //! stream.plan(&[1, 0, 1]).expect("there are two files");
 //! let batch = stream.take(2, || true).expect("they can be read");
-//! assert_eq!((**batch[0].1).as_ref(), b"second");
+//! assert_eq!((*batch[0].1).as_ref(), b"second");
 //! # Ok(())
 //! # }
 //! ```
