@@ -244,13 +244,17 @@ def test_an_agents_directory_must_be_private(tmp_path: Path, files: list[str]) -
 
 
 def test_ctrl_c_ends_a_wait(tmp_path: Path, files: list[str]) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     (tmp_path / "data" / files[0]).unlink()
     os.mkfifo(tmp_path / "data" / files[0])
     with burstio.Engine(tmp_path / "data", files) as engine, engine.stream() as stream:
         stream.plan([0])
         timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            stream.take(1)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                stream.take(1)
+        finally:
+            signal.signal(signal.SIGINT, before)
         timer.join()
         os.close(os.open(tmp_path / "data" / files[0], os.O_WRONLY))

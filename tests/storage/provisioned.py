@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from burstlab.process import members
 from burstlab.storage import storage_class
 from burstlab.storage.interface import Context
 from burstlab.supervision import Supervisor
+from tests.leaks import PATIENCE_S
 from tests.storage import conformance
 
 PROVIDED = "burst-buffer"  # what a scheduler gave, below a test's root
@@ -103,7 +105,14 @@ class Provisioned:
         return left
 
     def remains(self) -> list[str]:
-        """Processes, mounts and directories of this storage that are there now."""
+        """Processes, mounts and directories of this storage that stay."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := self.holds()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return found
+
+    def holds(self) -> list[str]:
+        """Those that are there now."""
         found = [f"process {member.pid}" for member in members(f"{MARKER}={self.lease.id}")]
         found += [f"mount {path}" for path in mounts_below(self.directory)]
         left = self.root.glob(f"burstlab-{self.lease.id}*")

@@ -268,4 +268,4 @@ def test_a_daemon_that_dies_is_noticed(fresh: Provisioned) -> None:
 def test_what_it_can_not_serve_it_refuses_in_a_sentence(case: Case, tmp_path: Path) -> None:
     with cell(case, tmp_path) as refused:
         told = refused.storage.unavailable()
-        assert told and "\n" not in told and refused.remains()
+        assert told and "\n" not in told and refused.holds()

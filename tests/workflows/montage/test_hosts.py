@@ -82,7 +82,11 @@ def test_whatever_ends_a_run_no_command_goes_on(place: Workplace, ssh: str, even
     assert process.stderr
     with process.stderr:
         until(lambda: len(list(place.mount.glob("projected/*.pid"))) == 2, "one on each host")
-        assert len([words for words in marked(f"{mark}.{HOST}") if "mProjectPP" in words]) == 1
+        # A shell has its parent's words until it is the program that it calls.
+        until(
+            lambda: sum("mProjectPP" in words for words in marked(f"{mark}.{HOST}")) == 1,
+            "one of them over there",
+        )
         [engine] = children(process.pid)
         if event.startswith("SIG"):
             process.send_signal(signal.Signals[event])
