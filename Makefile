@@ -79,4 +79,7 @@ lock: setup
 	@$(COMPILE) --upgrade envs/setup/requirements.in --output-file envs/setup/requirements.lock
 	@$(COMPILE) --upgrade envs/burstlab/build.in --output-file envs/burstlab/build.lock
 	@$(COMPILE) --upgrade pyproject.toml --group dev --output-file envs/burstlab/requirements.lock
+	@$(COMPILE) --upgrade envs/chainer/build.in --output-file envs/chainer/build.lock
+	@$(COMPILE) --upgrade --build-constraints envs/chainer/build.lock envs/chainer/requirements.in \
+		--output-file envs/chainer/requirements.lock
 	@$(SYSTEM_PYTHON) -B -m tools.setup lock-crates

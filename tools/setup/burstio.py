@@ -21,19 +21,35 @@ def bring_up_to_date(root: Path, uv: Path | None) -> bool:
     Raises DownloadFailed with the compiler's last words.
     """
     wanted = digest(root / CRATE)
-    if _installed(root) == wanted:
+    if _installed(root / ".venv") == wanted:
         return False
     uv = uv or uvtool.find(root) or uvtool.install(root)
-    wheel = next(_wheels(root).glob(f"{wanted}/*.whl"), None) or _build(root, uv, wanted)
-    venv = root / ".venv"
-    _mark(root).unlink(missing_ok=True)
+    wheel = _built(root, wanted) or _build(root, uv, wanted)
+    _install(root, root / ".venv", uv, wheel, wanted)
+    return True
+
+
+def put_into(root: Path, venv: Path, uv: Path | None) -> bool:
+    """Have it in another environment too, where it was built; returns whether anything was done.
+
+    Raises DownloadFailed.
+    """
+    wanted = digest(root / CRATE) if (root / CRATE).is_dir() else ""
+    wheel = _built(root, wanted)
+    if wheel is None or _installed(venv) == wanted:
+        return False
+    _install(root, venv, uv or uvtool.find(root) or uvtool.install(root), wheel, wanted)
+    return True
+
+
+def _install(root: Path, venv: Path, uv: Path, wheel: Path, wanted: str) -> None:
+    _mark(venv).unlink(missing_ok=True)
     install: list[str | Path] = [uv, "pip", "install", "--python", venv / "bin" / "python"]
     install += ["--offline", "--no-deps", "--force-reinstall", wheel]
     done, output = run(install, root / ".tools" / "setup.log", environment.variables(root))
     if not done:
         raise uvtool.download_failed("burstio", root / ".tools" / "setup.log", output)
-    _mark(root).write_text(wanted, encoding="ascii")
-    return True
+    _mark(venv).write_text(wanted, encoding="ascii")
 
 
 def lock(root: Path) -> None:
@@ -79,6 +95,10 @@ def _build(root: Path, uv: Path, wanted: str) -> Path:
     return next((_wheels(root) / wanted).glob("*.whl"))
 
 
+def _built(root: Path, wanted: str) -> Path | None:
+    return next(_wheels(root).glob(f"{wanted}/*.whl"), None) if wanted else None
+
+
 def _wheels(root: Path) -> Path:
     return root / ".tools" / "burstio"
 
@@ -90,13 +110,13 @@ def _forget_old(root: Path) -> None:
         shutil.rmtree(path)
 
 
-def _mark(root: Path) -> Path:
+def _mark(venv: Path) -> Path:
     """Inside the environment: where that is made anew, burstio is put into it again."""
-    found = next((root / ".venv" / "lib").glob("python3.*"))
+    found = next((venv / "lib").glob("python3.*"))
     return found / "site-packages" / "burstio.digest"
 
 
-def _installed(root: Path) -> str:
-    mark = _mark(root)
+def _installed(venv: Path) -> str:
+    mark = _mark(venv)
     there = mark.exists() and os.access(mark.parent / "burstio" / "_burstio.abi3.so", os.R_OK)
     return mark.read_text(encoding="ascii") if there else ""

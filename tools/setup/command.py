@@ -5,7 +5,17 @@ import os
 import sys
 from pathlib import Path
 
-from tools.setup import burstio, clean, debian, environment, interpreter, profiles, rust, uvtool
+from tools.setup import (
+    burstio,
+    clean,
+    debian,
+    environment,
+    interpreter,
+    profiles,
+    rust,
+    separate,
+    uvtool,
+)
 from tools.setup.failure import InTheWay, SetupError
 from tools.setup.once import only_one
 
@@ -60,6 +70,8 @@ def set_up(root: Path, parts: str | None) -> None:
     changed |= environment.bring_up_to_date(root, uv)
     if burstio.PART in wanted and burstio.PART not in missing:
         changed |= burstio.bring_up_to_date(root, uv)
+    for name in separate.names(root, wanted):
+        changed |= separate.bring_up_to_date(root, name, uv)
     changed |= profiles.link_all(root)
     if missing:
         raise debian.ways_to_get(wanted, missing)

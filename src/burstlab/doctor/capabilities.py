@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from burstlab.doctor import pythons
 from burstlab.doctor.environments import Environment, find_command, installed_packages
 
 FUSE_DEVICE = Path("/dev/fuse")
@@ -123,7 +124,7 @@ CAPABILITIES = {
 
 
 def environment_problem(environment: Environment) -> str | None:
-    """Why an environment can't be used here: a command is missing, or FUSE that it needs."""
+    """Why an environment can't be used: a command, a Python package or FUSE is missing."""
     missing = [command.name for command in environment.missing_commands()]
     if missing:
         return f"missing: {' '.join(missing)}"
@@ -131,6 +132,8 @@ def environment_problem(environment: Environment) -> str | None:
         installed = installed_packages(list(environment.packages)) or set()
         absent = [package for package in environment.packages if package not in installed]
         return f"missing packages: {' '.join(absent)}" if absent else None
+    if environment.own_python:
+        return pythons.problem(environment.name)
     if any(command.name == "fusermount3" for command in environment.commands):
         return fuse()
     return None

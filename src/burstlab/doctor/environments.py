@@ -3,6 +3,7 @@
 ``envs/<name>/debian.txt`` lists Debian packages, one a line; ``envs/<name>/commands.txt`` lists the
 commands that must be found, one a line with the package each comes from and, where the command can
 tell its version, the arguments that make it do so; ``envs/<name>/conda.yaml`` is for clusters.
+``envs/<name>/requirements.lock`` is for a Python environment of its own (burstlab.doctor.pythons).
 ``#`` starts a comment. Standard library only: ``make setup`` reads these before anything else is
 there.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Debian keeps daemons here, off an ordinary user's PATH.
+OURS = ("burstlab", "setup")  # locks of burstlab's own environment
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -34,6 +36,7 @@ class Environment:
     packages: tuple[str, ...]
     commands: tuple[Command, ...]
     conda: Path | None
+    own_python: bool = False
 
     def missing_commands(self) -> tuple[Command, ...]:
         """The commands that are found nowhere on this machine's search path."""
@@ -82,6 +85,7 @@ def _load_one(directory: Path) -> Environment:
             for words in _lines(directory / "commands.txt")
         ),
         conda=conda if conda.is_file() else None,
+        own_python=(directory / "requirements.lock").is_file() and directory.name not in OURS,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from burstlab.doctor import pythons
 from burstlab.doctor.environments import Command, Environment, find_command
 
 SCHEMA = "burstlab.environment/1"
@@ -14,20 +15,23 @@ PATIENCE_S = 20
 
 
 def missing(environment: Environment) -> list[str]:
-    """One line for each command that is not found."""
-    return [
+    """One line for each command that is not found, and for Python packages that are not there."""
+    lines = [
         f"{environment.name}: {command.name} is missing (Debian package {command.package or '?'})"
         for command in environment.missing_commands()
     ]
+    lacking = pythons.problem(environment.name) if environment.own_python else None
+    return [*lines, f"{environment.name}: {lacking} (make setup)"] if lacking else lines
 
 
 def describe(environment: Environment) -> Mapping[str, object]:
     """All commands with path, version and digest. Every command must be there."""
-    return {
-        "schema": SCHEMA,
-        "environment": environment.name,
-        "commands": {command.name: _describe(command) for command in environment.commands},
-    }
+    commands = {command.name: _describe(command) for command in environment.commands}
+    found: dict[str, object] = {"schema": SCHEMA, "environment": environment.name}
+    found |= {"commands": commands}
+    if environment.own_python:
+        found |= {"python": pythons.describe(environment.name)}
+    return found
 
 
 def write(environment: Environment, output: Path) -> None:
