@@ -313,6 +313,7 @@ class Cell:
             **parameters,
             "BURSTLAB_MOUNT": str(work),
             "BURSTLAB_DATA": str(data or ""),
+            "BURSTLAB_MANIFEST": str(request.manifest.path if request.manifest else ""),
             **({"BURSTLAB_AGENT": str(self.lazy.socket)} if self.lazy else {}),
             "BURSTLAB_LOCAL": str(self.storage.context.hosts[0].local_dir),
             "BURSTLAB_HOSTFILE": str(hostfile),
@@ -330,7 +331,7 @@ class Cell:
     def _run_workload(self, environment: Mapping[str, str]) -> None:
         status = self._spawn_and_wait(self.request.command, "workload.log", environment)
         if status != 0:
-            raise WorkloadFailed(status)
+            raise WorkloadFailed(status, reports.failure(self.request.cell_dir))
 
     def _check(self, environment: Mapping[str, str]) -> None:
         status = self._spawn_and_wait(self.request.check, "check.log", environment)
@@ -460,8 +461,9 @@ def _job_facts() -> Mapping[str, Any] | None:
 
 
 class WorkloadFailed(BurstlabError):
-    """The workload's own failure; ``status`` as a shell would tell it."""
+    """The workload's own failure; ``status`` as a shell would tell it, ``why`` as it says."""
 
-    def __init__(self, returncode: int) -> None:
-        super().__init__(f"the workload ended with {ended_how(returncode)}")
+    def __init__(self, returncode: int, why: str = "") -> None:
+        told = f"the workload ended with {ended_how(returncode)}"
+        super().__init__(f"{told}: {why}" if why else told)
         self.status = 128 - returncode if returncode < 0 else returncode

@@ -7,7 +7,8 @@ from typing import Any
 from burstlab.errors import CheckError
 from burstlab.record import Metric
 
-FILES = ("metrics.json", "operations.csv", "facts.json", "issues.json")
+FAILURE = "failure.txt"
+FILES = ("metrics.json", "operations.csv", "facts.json", "issues.json", FAILURE)
 
 
 def read(directory: Path) -> tuple[dict[str, Any], list[str]]:
@@ -21,6 +22,13 @@ def read(directory: Path) -> tuple[dict[str, Any], list[str]]:
     if (directory / "operations.csv").exists():
         facts["operations"] = "operations.csv"
     return facts, [str(issue) for issue in _read(directory / "issues.json", list) or []]
+
+
+def failure(directory: Path) -> str:
+    """Why the workload failed in its own words: the first line of what it left, if it did."""
+    path = directory / FAILURE
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else [""]
+    return lines[0].strip()
 
 
 def _metric(path: Path, given: Any) -> Metric:

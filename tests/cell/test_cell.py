@@ -74,6 +74,19 @@ def test_the_exit_status_is_the_workloads(place: Place, script: str, status: int
     assert place.left_behind() == []
 
 
+def test_a_workload_may_tell_why_it_failed(place: Place) -> None:
+    script = 'echo "rank 1 died: no space" >"$BURSTLAB_CELL_DIR/failure.txt"; exit 3'
+    done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
+    assert done.returncode == 3
+    record = place.record()
+    assert record is not None
+    assert record["reason"] == ("the workload ended with exit status 3: rank 1 died: no space")
+    place.run("--storage", "nodelocal", run=["sh", "-c", "exit 4"])
+    record = place.record()
+    assert record is not None
+    assert record["reason"] == "the workload ended with exit status 4", "no earlier run's words"
+
+
 def test_what_the_workload_leaves_running_is_ended(place: Place) -> None:
     script = 'setsid sleep 60 & cd "$BURSTLAB_MOUNT"; sleep 60 & exit 0'
     done = place.run("--storage", "nodelocal", run=["sh", "-c", script])
