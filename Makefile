@@ -82,4 +82,9 @@ lock: setup
 	@$(COMPILE) --upgrade envs/chainer/build.in --output-file envs/chainer/build.lock
 	@$(COMPILE) --upgrade --build-constraints envs/chainer/build.lock envs/chainer/requirements.in \
 		--output-file envs/chainer/requirements.lock
+	@$(COMPILE) --upgrade envs/mxnet/build.in --output-file envs/mxnet/build.lock
+	@$(COMPILE) --upgrade --build-constraints envs/mxnet/build.lock --no-emit-package horovod \
+		envs/mxnet/build.in envs/mxnet/requirements.in --output-file envs/mxnet/requirements.lock
+	@grep ^horovod envs/mxnet/requirements.in | $(COMPILE) --upgrade --no-deps - \
+		--output-file envs/mxnet/horovod.lock
 	@$(SYSTEM_PYTHON) -B -m tools.setup lock-crates

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from burstlab.doctor.pythons import FINISHED, directory
-from tools.setup import burstio, environment, interpreter, uvtool
+from tools.setup import burstio, environment, horovod, interpreter, uvtool
 from tools.setup.once import run
 
 LISTS = ("requirements.lock", "build.lock", "python.txt")
@@ -48,6 +48,9 @@ def bring_up_to_date(root: Path, name: str, uv: Path | None) -> bool:
 
 def _make(root: Path, name: str, uv: Path, venv: Path) -> bool:
     log, lists = root / ".tools" / "setup.log", root / "envs" / name
+    if name == horovod.PART and (lacking := horovod.lacking()):
+        print(f"setup: no {', '.join(lacking)} on PATH: envs/{name} is left out", flush=True)
+        return False
     version = (lists / "python.txt").read_text(encoding="ascii").strip()
     chosen = interpreter.choose()
     base = chosen.path if chosen.version.startswith(f"{version}.") else version
@@ -61,11 +64,14 @@ def _make(root: Path, name: str, uv: Path, venv: Path) -> bool:
     done, output = run(sync, log, environment.variables(root))
     if not done:
         raise uvtool.download_failed(f"envs/{name}", log, output)
+    if name == horovod.PART:
+        horovod.put_into(root, venv, uv)
     return True
 
 
 def _digest(root: Path, name: str) -> str:
     found = hashlib.sha256(str(root).encode())
-    for list_ in LISTS:
+    compiled = ("horovod.lock",) if name == horovod.PART else ()
+    for list_ in (*LISTS, *compiled):
         found.update((root / "envs" / name / list_).read_bytes())
     return found.hexdigest()
