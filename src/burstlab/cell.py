@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from burstlab.supervision import Supervisor, ended_how
 
 if TYPE_CHECKING:
     from burstlab.lazy import LazyStaging
+    from burstlab.tracing.cell import CellTrace
 
 MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
 PAGES = os.sysconf("SC_PHYS_PAGES")
@@ -63,6 +64,7 @@ class Cell:
         self.storage: Storage
         self.pfs: ParallelFileSystem
         self.lazy: LazyStaging | None = None
+        self.trace: CellTrace | None = None
 
     def run(self) -> Record:
         """The record, written; its exit status is the process's. Raises BurstlabError only when
@@ -115,6 +117,10 @@ class Cell:
 
     def _work(self) -> None:
         request = self.request
+        if request.trace:
+            from burstlab.tracing.cell import CellTrace
+
+            self.trace = CellTrace(request.cell_dir)
         with self.timeline.span("allocation"):
             self._hold_hosts()
         if why := self.storage.unavailable():
@@ -160,7 +166,8 @@ class Cell:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
         request = self.request
         self.issues += lease.reap()
-        for name in record.FILES + reports.FILES + LOGS:  # killed, it has none of them
+        # killed, it has none of them
+        for name in record.FILES + record.TRACES + reports.FILES + LOGS:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
         identifier = request.key.id
@@ -329,7 +336,14 @@ class Cell:
         }
 
     def _run_workload(self, environment: Mapping[str, str]) -> None:
-        status = self._spawn_and_wait(self.request.command, "workload.log", environment)
+        prefix = self.trace.prefix(environment) if self.trace else []
+        traced = {**environment, "BURSTLAB_TRACE": shlex.join(prefix)}
+        status = self._spawn_and_wait(self.request.command, "workload.log", traced, prefix)
+        if self.trace:
+            virtual = isinstance(self.nodes, VirtualNodes)
+            hosts = () if virtual else self.request.allocation.hosts
+            self.facts["trace"], issues = self.trace.collect(hosts)
+            self.issues += issues
         if status != 0:
             raise WorkloadFailed(status, reports.failure(self.request.cell_dir))
 
@@ -341,11 +355,15 @@ class Cell:
             raise CheckError(f"the check refuses the result ({ended_how(status)}): {last}")
 
     def _spawn_and_wait(
-        self, command: tuple[str, ...], log: str, environment: Mapping[str, str]
+        self,
+        command: tuple[str, ...],
+        log: str,
+        environment: Mapping[str, str],
+        prefix: Sequence[str] = (),
     ) -> int:
         with (self.request.cell_dir / log).open("wb") as output:
             try:
-                child = self.lease.spawn(command, WORKLOAD, output, environment)
+                child = self.lease.spawn(command, WORKLOAD, output, environment, prefix=prefix)
             except (FileNotFoundError, PermissionError) as error:
                 raise ConfigurationError(str(error)) from error
         status = self.supervisor.wait(child)

@@ -131,9 +131,11 @@ class Lease:
         stdin: int = subprocess.DEVNULL,
         errors: IO[bytes] | None = None,
         heir: bool = False,
+        prefix: Sequence[str] = (),
     ) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own; ``output`` takes stdout and stderr.
 
+        ``prefix``: an absolute path and words of what runs the program, such as a tracer.
         An ``heir`` holds the lease too, and goes on holding it when this process has ended.
         Raises FileNotFoundError when the program does not exist, PermissionError when it is none.
         """
@@ -143,7 +145,7 @@ class Lease:
             raise _no_program(program)
         with deferred():  # a child that nobody has noted yet could not be ended
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, found, *argv[1:]],
+                ["/bin/sh", "-c", _JOURNAL_THEN_EXEC, self.journal, *prefix, found, *argv[1:]],
                 stdin=stdin,
                 stdout=output,
                 stderr=output if errors is None else errors,

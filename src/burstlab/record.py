@@ -15,6 +15,7 @@ from burstlab.errors import BurstlabError
 
 SCHEMA = "burstlab.record/1"
 FILES = ("failed.json", "record.json")
+TRACES = ("trace-files.csv", "trace-requests.csv")  # beside the record of a traced cell
 
 
 class Span(NamedTuple):
@@ -67,6 +68,7 @@ class Record(NamedTuple):
     cache: Mapping[str, Any] = {}
     hosts: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    trace: Mapping[str, Any] = {}  # of a traced cell: by what, where, and the tables beside it
     provenance: Mapping[str, Any] = {}
     issues: tuple[str, ...] = ()  # why the numbers may not be trusted
     schema: str = SCHEMA

@@ -38,6 +38,7 @@ class Request(NamedTuple):
     stage_out: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     time_limit_s: float = 0.0
+    trace: bool = False  # count what the workload reads and writes (burstlab.tracing)
     repeat_command: tuple[str, ...] = ()  # what the user types to run it again
 
     @property

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stage-out", action="append", default=[], metavar="GLOB", help="results to keep")
     add("--check", default="", metavar="COMMAND", help="judges the result, in the same environment")
     add("--time-limit", type=_at_least(float, 0), default=0.0, metavar="SECONDS", help="0: none")
+    add("--trace-io", action="store_true", help="count reads and writes of each file (slower)")
     add("--cell-dir", help="record, logs and results (default: results/run/ID)")
     add("--label", action="append", default=[], metavar="KEY=VALUE",
         help=f"{', '.join(LABELS)}; anything else is a parameter of the workload")  # fmt: skip
@@ -151,6 +152,7 @@ def request(arguments: argparse.Namespace) -> Request:
         stage_out=_globs(arguments.stage_out),
         check=_split("--check", arguments.check),
         time_limit_s=arguments.time_limit,
+        trace=arguments.trace_io,
         repeat_command=("burstlab", *sys.argv[1:]),
     )
 

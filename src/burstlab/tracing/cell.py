@@ -1,0 +1,140 @@
+"""The trace of one cell: what its workload is run by, and what becomes of it."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from burstlab.errors import ConfigurationError
+from burstlab.record import TRACES
+from burstlab.tracing.strace import command as strace
+
+PARTS = "trace"  # directory below the cell's: a file of each tracer, until they are collected
+PATIENCE_S = 30
+NO_FILTER = "seccomp filter is requested but unavailable"  # strace's words; it goes on without
+FILES = ("host", "process", "program", "place", "path", "reads", "read_bytes", "writes",
+         "written_bytes")  # fmt: skip
+STORED = ("work", "dataset", "local")  # places that the totals are of
+REQUESTS = ("host", "program", "place", "direction", "size_bytes", "calls")
+UNSEEN = {
+    "mmap": "were mapped (mmap): what is read and written so is",
+    "io_uring": "were used with io_uring: what is read and written so is",
+    "libaio": "were used with io_submit: what is read and written so is",
+}
+
+
+class CellTrace:
+    """Made before anything is started, so that a cell that can't be traced is told at once."""
+
+    def __init__(self, cell_dir: Path) -> None:
+        """Raises ConfigurationError where nothing can be traced."""
+        self._tracer = _require()
+        self._cell_dir = cell_dir
+        shutil.rmtree(cell_dir / PARTS, ignore_errors=True)
+
+    def prefix(self, environment: Mapping[str, str]) -> list[str]:
+        """Words that run the command after them traced, on any host of the cell.
+
+        ``environment`` is what the workload sees: its directories are the places of the trace.
+        """
+        places = {
+            "work": environment["BURSTLAB_MOUNT"],
+            "dataset": environment["BURSTLAB_DATA"],
+            "local": environment["BURSTLAB_LOCAL"],
+            "cell": os.fspath(self._cell_dir),
+        }
+        given = [f"{place}={path}" for place, path in places.items() if path]
+        tracer = [sys.executable, "-P", "-m", "burstlab.tracing"]
+        return [*tracer, os.fspath(self._cell_dir / PARTS), *given, "--"]
+
+    def collect(self, hosts: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+        """Facts for the record, and in what the trace is not whole; the tables are written.
+
+        ``hosts`` are those on which something of the workload may have run.
+        """
+        parts, cut = [], []
+        for path in sorted((self._cell_dir / PARTS).glob("*.json")):
+            if text := path.read_text():
+                parts.append(json.loads(text))
+            else:
+                cut.append(path.name.rsplit(".", 2)[0])
+        requests = ([part["host"], *row] for part in parts for row in part["requests"])
+        _write(self._cell_dir / TRACES[0], FILES, _files(parts))
+        _write(self._cell_dir / TRACES[1], REQUESTS, requests)
+        shutil.rmtree(self._cell_dir / PARTS, ignore_errors=True)
+        seen = {_short(host) for host in (*cut, *(part["host"] for part in parts))}
+        dark = [host for host in hosts if _short(host) not in seen]
+        issues = [f"traced by {self._tracer['tool']}: no time of this run is that of another"]
+        issues += [f"the trace of {host} is not whole: its tracer was ended" for host in cut]
+        issues += [f"not traced: what ran on {', '.join(dark)}"] if dark else []
+        return {**self._tracer, **_totals(parts)}, [*issues, *_unseen(parts)]
+
+
+def _require() -> dict[str, str]:
+    """What traces here, for the record."""
+    if shutil.which("strace") is None:
+        raise ConfigurationError(
+            "--trace-io: strace is not here: install it (envs/trace), or leave the flag out"
+        )
+    true = shutil.which("true") or "true"
+    tried = _asked(strace(os.devnull, [true]))
+    if tried.returncode != 0:
+        said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
+        raise ConfigurationError(
+            f"--trace-io: strace can't trace here: {said[-1]} (is ptrace allowed? see "
+            "kernel.yama.ptrace_scope; a container wants CAP_SYS_PTRACE)"
+        )
+    version = _asked(["strace", "-V"]).stdout.partition("\n")[0].split()[-1]
+    return {"tool": f"strace {version}", "filter": "" if NO_FILTER in tried.stderr else "seccomp"}
+
+
+def _asked(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def _totals(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of the data: what is read of libraries and written into logs is in the table only."""
+    inside = [row for part in parts for row in part["files"] if row[2] in STORED]
+    return {
+        "hosts": sorted({part["host"] for part in parts}),
+        **{name: sum(row[at] for row in inside) for at, name in enumerate(FILES[5:], 4)},
+        "no_file_calls": sum(part["no_files"][0] for part in parts),
+        "no_file_bytes": sum(part["no_files"][1] for part in parts),
+        "tables": list(TRACES),
+    }
+
+
+def _unseen(parts: Iterable[dict[str, Any]]) -> list[str]:
+    found: dict[tuple[str, str], int] = {}
+    for part in parts:
+        for way, place, files in part["unseen"]:
+            found[way, place] = found.get((way, place), 0) + files
+    return [
+        f"{f'{files} files in {place}' if place else 'files'} {UNSEEN[way]} not in the trace"
+        for (way, place), files in sorted(found.items())
+    ]
+
+
+def _files(parts: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
+    """Processes numbered through, for each tracer begins with 1."""
+    before = 0
+    for part in parts:
+        for number, *rest in part["files"]:
+            yield [part["host"], before + number, *rest]
+        before += max((row[0] for row in part["files"]), default=0)
+
+
+def _write(path: Path, head: Sequence[str], rows: Iterable[list[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
