@@ -88,3 +88,4 @@ lock: setup
 	@grep ^horovod envs/mxnet/requirements.in | $(COMPILE) --upgrade --no-deps - \
 		--output-file envs/mxnet/horovod.lock
 	@$(SYSTEM_PYTHON) -B -m tools.setup lock-crates
+	@$(SYSTEM_PYTHON) -B -m tools.setup lock-jars

@@ -10,6 +10,7 @@ from tools.setup import (
     clean,
     debian,
     environment,
+    hadoop,
     interpreter,
     profiles,
     rust,
@@ -24,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def main(argv: list[str]) -> int:
     """Set the checkout up, take back what was set up (``clean``), or resolve burstio's
-    crates anew (``lock-crates``); returns the exit status."""
+    crates or Hadoop's jars anew (``lock-crates``, ``lock-jars``); returns the exit status."""
     parser = argparse.ArgumentParser(prog="tools.setup")
     parser.add_argument(
-        "action", nargs="?", choices=["setup", "clean", "lock-crates"], default="setup"
+        "action", nargs="?", choices=["setup", "clean", "lock-crates", "lock-jars"], default="setup"
     )
     parser.add_argument("--parts", help="directories of envs/ to set up (default: all)")
     arguments = parser.parse_args(argv)
@@ -38,6 +39,8 @@ def main(argv: list[str]) -> int:
                 clean.clean(ROOT)
             elif arguments.action == "lock-crates":
                 burstio.lock(ROOT)
+            elif arguments.action == "lock-jars":
+                hadoop.lock(ROOT)
             else:
                 set_up(ROOT, arguments.parts)
     except SetupError as error:
@@ -72,6 +75,8 @@ def set_up(root: Path, parts: str | None) -> None:
         changed |= burstio.bring_up_to_date(root, uv)
     for name in separate.names(root, wanted):
         changed |= separate.bring_up_to_date(root, name, uv)
+    if hadoop.PART in wanted:
+        changed |= hadoop.bring_up_to_date(root)
     changed |= profiles.link_all(root)
     if missing:
         raise debian.ways_to_get(wanted, missing)

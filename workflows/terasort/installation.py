@@ -1,6 +1,5 @@
 """Java and Hadoop as they are installed here, or one line that says what is missing."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,10 +8,12 @@ from pathlib import Path
 
 from failure import Failed
 
+from burstlab.doctor import jars
+
 # Hadoop 3.4.2 runs on both; on 25 its clients end with `getSubject is not supported`.
 JAVA_VERSIONS = (17, 21)
 _SETTING = re.compile(r"^\s+(java\.home|java\.version|java\.specification\.version) = (.+)$", re.M)
-_VERSION = re.compile(r"hadoop-common-(\d[\d.]*)\.jar")
+_VERSION = re.compile(r"hadoop-common-(.+)\.jar")
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,11 @@ class Hadoop:
 
 def find_hadoop() -> Hadoop:
     """The jars that HADOOP_JARS names, else those of `make setup`. Raises Failed."""
-    import burstlab
-
-    checkout = Path(burstlab.__file__).resolve().parents[2]
-    directory = Path(os.environ.get("HADOOP_JARS") or checkout / ".tools" / "hadoop" / "jars")
-    names = [path.name for path in directory.glob("hadoop-common-*.jar")]
-    versions = [match[1] for name in names if (match := _VERSION.fullmatch(name))]
-    if not versions:
+    if why := jars.problem():
         raise Failed(
-            f"{directory}: no Hadoop there: `make setup PARTS=terasort` gets it, or let "
-            "HADOOP_JARS name a directory with the jars of envs/terasort/jars.lock"
+            f"{why}: `make setup PARTS=terasort` gets it, or let {jars.GIVEN} name a directory "
+            "with the jars of envs/terasort/jars.lock"
         )
-    return Hadoop(directory, versions[0])
+    directory = jars.directory()
+    names = (path.name for path in directory.glob("hadoop-common-*.jar"))
+    return Hadoop(directory, next(match[1] for name in names if (match := _VERSION.match(name))))

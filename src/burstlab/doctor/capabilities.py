@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from burstlab.doctor import pythons
+from burstlab.doctor import jars, pythons
 from burstlab.doctor.environments import Environment, find_command, installed_packages
 
 FUSE_DEVICE = Path("/dev/fuse")
@@ -107,6 +107,11 @@ CAPABILITIES = {
         "staging (burstlab stage, --staging eager)",
         burstio,
         "make setup builds it; it wants cargo and rustc 1.88 (rustup, or Debian's cargo-web)",
+    ),
+    "hadoop": Capability(
+        "TeraSort",
+        jars.problem,
+        f"make setup PARTS=terasort fetches it; {jars.GIVEN} may name a directory of its jars",
     ),
     "pwrake": Capability(
         "Montage under Pwrake, the paper's engine",
