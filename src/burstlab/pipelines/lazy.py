@@ -1,0 +1,113 @@
+"""Prefetching by burstio (docs/prefetching.md): the decode workers get bytes, not names."""
+
+from collections.abc import Sequence
+from threading import Thread
+from typing import Any
+
+from burstlab.pipelines.decoding import Arrivals, check, submit
+from burstlab.pipelines.files import Files
+from burstlab.pipelines.interface import (
+    Indices,
+    Minibatch,
+    Options,
+    Pipeline,
+    PipelineError,
+    Stalled,
+)
+from burstlab.pipelines.workers import Workers
+
+
+class Lazy(Pipeline):
+    """A thread takes samples from the engine's stream and hands them to the workers."""
+
+    def __init__(self, files: Files, options: Options) -> None:
+        self._files, self._options = files, options
+        self._workers = Workers(files.decode, options.workers, options.transport or "threads")
+        try:
+            self._engine = _engine(files, options)
+        except BaseException:
+            self._workers.close()
+            raise
+        self._numbers: Sequence[int] = files.numbers if options.agent else range(len(files))
+        self._arrivals, self._generation = Arrivals(options.ahead), 0
+        self._unread: list[Indices] = []  # planned, and not yet told to the engine
+        self._thread = Thread(target=self._feed, name="lazy", daemon=True)
+        self._thread.start()
+
+    def plan(self, minibatches: Sequence[Indices]) -> None:
+        check(minibatches, len(self._files))
+        with self._arrivals.changed:
+            self._arrivals.planned.extend(minibatches)
+            self._unread.extend(minibatches)
+            self._arrivals.changed.notify_all()
+
+    def take(self) -> Minibatch:
+        return self._arrivals.get(self._files, self._options.time_limit_s)
+
+    def reset(self) -> None:
+        with self._arrivals.changed:
+            self._unread.clear()
+            self._arrivals.reset()
+
+    def close(self) -> None:
+        if self._arrivals.closed:
+            return
+        self._arrivals.close()
+        self._thread.join()
+        self._workers.close()
+        self._engine.close()
+
+    def statistics(self) -> dict[str, int]:
+        counters: dict[str, int] = self._engine.statistics()
+        return counters
+
+    def _feed(self) -> None:
+        """Tell the stream what is planned as soon as it is, and take as long as there is room."""
+        arrivals = self._arrivals
+        with self._engine.stream() as stream:
+            while True:
+                with arrivals.changed:
+                    arrivals.changed.wait_for(self._has_work)
+                    if arrivals.closed:
+                        return
+                    stale = self._generation != arrivals.generation
+                    self._generation = generation = arrivals.generation
+                    unread, self._unread = self._unread, []
+                    following = arrivals.planned[0] if self._may_take() else None
+                if stale:
+                    stream.reset()
+                stream.plan([self._numbers[index] for part in unread for index in part])
+                if following is not None:
+                    self._take(stream, following, generation)
+
+    def _take(self, stream: Any, following: Indices, generation: int) -> None:
+        try:
+            contents = [memoryview(sample) for _, sample in stream.take(len(following))]
+        except TimeoutError as error:
+            stalled = Stalled(f"{error.filename}: {error.strerror or error}")
+            self._arrivals.put(generation, stalled, planned=0)
+        except Exception as error:
+            self._arrivals.put(generation, error)
+        else:
+            self._arrivals.put(generation, submit(self._workers, following, contents))
+
+    def _has_work(self) -> bool:
+        arrivals = self._arrivals
+        stale = self._generation != arrivals.generation
+        return arrivals.closed or stale or bool(self._unread) or self._may_take()
+
+    def _may_take(self) -> bool:
+        return self._arrivals.room and bool(self._arrivals.planned)
+
+
+def _engine(files: Files, options: Options) -> Any:
+    import burstio
+
+    if options.agent is not None:
+        if options.engine is not None:
+            raise PipelineError("engine=: the agent has options of its own: leave out one of them")
+        return burstio.connect(options.agent)
+    chosen = {"cache": options.local, **(options.engine or {})}
+    if options.time_limit_s is not None:
+        chosen.setdefault("time_limit_s", options.time_limit_s)
+    return burstio.Engine(files.root, files.files, **chosen)
