@@ -31,12 +31,6 @@ DAEMONS = {
     "ResourceManager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
     "history server": "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer",
 }
-OPTIONS = (  # of daemons and clients; containers get what they want by themselves
-    "-Xmx1g",
-    "-XX:+UseSerialGC",
-    "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    "-Djava.net.preferIPv4Stack=true",
-)
 READY_S = 300  # JVMs on a loaded machine
 GRACE_S = 5.0
 ASK_S = 2.0  # between two questions to the ResourceManager
@@ -70,7 +64,7 @@ class Cluster:
     def command(self, main: str, *arguments: str) -> list[str]:
         """Java on the cell's configuration."""
         where = f"{self._conf}:{self.hadoop.classpath}"
-        return [self.java.program, *OPTIONS, "-cp", where, main, *arguments]
+        return [self.java.program, *self._configuration.options(), "-cp", where, main, *arguments]
 
     def spawn(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         """A process with a log of its own; see ``log``."""
@@ -108,6 +102,7 @@ class Cluster:
             self._configuration = Configuration(place, self._parameters, self.hadoop, kept)
             files = self._configuration.files()
             configuration.write(self._conf, files)
+            (place.local / "terasort" / "tmp").mkdir(parents=True, exist_ok=True)
             for name, main in DAEMONS.items():
                 self._daemons[name] = self.spawn(name, *self.command(main))
             self._nodes.start(self._order(files))
@@ -119,7 +114,7 @@ class Cluster:
         return {
             "alone": self.place.alone,
             "java_home": str(self.java.home),
-            "options": OPTIONS,
+            "options": self._configuration.options(),
             "classpath": self.hadoop.classpath,
             "files": files,
             "local": str(self.place.local),

@@ -10,8 +10,12 @@ from failure import Failed
 from installation import Hadoop
 from parameters import Parameters, Place
 
+from burstlab.lease import MARKER
+
 HEAP_SHARE = 0.8  # of a container's memory: mapreduce.job.heap.memory-mb.ratio
-SERIAL = "-XX:+UseSerialGC"  # a container has one core's worth of work
+# A container has one core's worth of work; performance data would be left in /tmp by a killed JVM.
+SERIAL = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+NODE_MARK = "TERASORT_NODE"  # tells the containers of one node from those of another on its host
 LOG4J = """\
 log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
@@ -19,9 +23,12 @@ log4j.appender.console.target=System.err
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 """
+BRIEF = "-XX:TieredStopAtLevel=1"  # of who lives for minutes and is not measured
 # Of the daemons on the cell's first host; the others take any free one and tell it.
 PORTS = ("scheduler", "tracker", "client", "admin", "web", "history", "history_admin",
          "history_web")  # fmt: skip
+# Variables of a NodeManager that its containers get; nothing else of its environment reaches them.
+KEPT = ("JAVA_HOME", "PATH", "LANG", "TZ", MARKER, "BURSTLAB_STATE", NODE_MARK)
 Settings = dict[str, str | int]
 
 
@@ -42,6 +49,17 @@ class Configuration:
             "mapred-site.xml": _document(self._mapred()),
             "log4j.properties": LOG4J,
         }
+
+    def options(self) -> tuple[str, ...]:
+        """Of the JVM of daemons and clients, on every host."""
+        return (
+            *SERIAL,
+            BRIEF,
+            "-Xmx1g",
+            "--add-opens=java.base/java.lang=ALL-UNNAMED",
+            "-Djava.net.preferIPv4Stack=true",
+            f"-Djava.io.tmpdir={self.place.local}/terasort/tmp",
+        )
 
     def web(self, daemon: str) -> str:
         """Where a daemon answers over REST: to this host only, for it asks nobody who they are."""
@@ -79,23 +97,24 @@ class Configuration:
             "yarn.nodemanager.aux-services": "mapreduce_shuffle",
             "yarn.nodemanager.aux-services.mapreduce_shuffle.class": _SHUFFLE,
             "yarn.nodemanager.webapp.address": "127.0.0.1:0",
+            "yarn.nodemanager.env-whitelist": ",".join(KEPT),
             "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 99,
             "yarn.application.classpath": self.hadoop.classpath,
         }
 
     def _mapred(self) -> Settings:
         place, mount, memory = self.place, self.place.mount, self.parameters.container_memory_mb
-        history = "mapreduce.jobhistory"
+        history, serial, heap = "mapreduce.jobhistory", " ".join(SERIAL), int(HEAP_SHARE * memory)
         return {
             "mapreduce.framework.name": "yarn",
             "mapreduce.application.classpath": self.hadoop.classpath,
             "yarn.app.mapreduce.am.staging-dir": f"file://{mount}/staging",
             "yarn.app.mapreduce.am.resource.mb": memory,
-            "yarn.app.mapreduce.am.command-opts": f"-Xmx{int(HEAP_SHARE * memory)}m {SERIAL}",
+            "yarn.app.mapreduce.am.command-opts": f"-Xmx{heap}m {BRIEF} {serial}",
             "mapreduce.map.memory.mb": memory,
             "mapreduce.reduce.memory.mb": memory,
-            "mapreduce.map.java.opts": SERIAL,
-            "mapreduce.reduce.java.opts": SERIAL,
+            "mapreduce.map.java.opts": serial,
+            "mapreduce.reduce.java.opts": serial,
             "mapreduce.map.maxattempts": 1,
             "mapreduce.reduce.maxattempts": 1,
             "mapreduce.map.speculative": "false",

@@ -37,7 +37,7 @@ def find_java(home: str | None) -> Java:
     if found is None:
         raise Failed(f"{told}: no java there: install envs/terasort, or set JAVA_HOME")
     done = subprocess.run(
-        [found, "-XshowSettings:properties", "-version"],
+        [found, "-XX:-UsePerfData", "-XshowSettings:properties", "-version"],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     settings = dict(_SETTING.findall(done.stderr))

@@ -18,7 +18,7 @@ GRACE_S = 2.0
 _JOB = re.compile(r"Running job: (job_\d+_\d+)")
 # What a client tells of a failure, the one that explains most first.
 _CAUSES = (
-    re.compile(r"(Container \S+ is running beyond \w+ memory limits[^.]*\.[^.]*)"),
+    re.compile(r"(Container \S+ is running beyond .+? of .+? memory used)"),
     re.compile(r"^Error: (.*)$", re.M),
     re.compile(r"((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .*)"),
     re.compile(r"Job \S+ failed with state \w+ due to: (.*)"),

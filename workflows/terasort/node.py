@@ -1,4 +1,4 @@
-"""One NodeManager and its containers, on one host of the cell: `node.py CELL HOSTS [NAME]`.
+"""One NodeManager and its containers, on one host of the cell: `node.py MARK HOSTS [NAME]`.
 
 Reads one line of JSON from stdin (what cluster.py sends, the same to all hosts), starts the
 NodeManager and watches it. Whatever it has to tell is a line of JSON on stdout that names its
@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 import configuration
+from configuration import NODE_MARK
 from failure import Failed
 from installation import find_java
 
@@ -27,7 +28,6 @@ from burstlab.storage.gfarm.network import misnamed
 from burstlab.supervision import ended_how
 
 CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-MARK = "TERASORT_NODE"
 GRACE_S = 5.0
 LONGEST_WORDS = 400  # in a line that srun does not tear
 
@@ -45,11 +45,13 @@ class Node:
             raise Failed(why)
         java = find_java(order["java_home"])
         mark = f"{os.environ[MARKER]}/{name}"
-        self._mark = f"{MARK}={mark}"
+        self._mark = f"{NODE_MARK}={mark}"
         directory = Path(order["local"], "terasort", name)
+        directory.with_name("tmp").mkdir(parents=True, exist_ok=True)
         configuration.write(directory / "conf", order["files"])
         spill = Path(order["spill"], name) if order["spill"] else directory / "spill"
         spill.mkdir(parents=True)
+        self._directories = [str(spill), str(directory)]
         self._log = directory / "nodemanager.log"
         host = "localhost" if order["alone"] else name
         settings = {
@@ -61,7 +63,7 @@ class Node:
         }
         argv = [java.program, *order["options"], "-cp", f"{directory}/conf:{order['classpath']}"]
         argv += [CLASS, *(word for item in settings.items() for word in ("-D", "=".join(item)))]
-        own = {MARK: mark, "JAVA_HOME": str(java.home)}
+        own = {NODE_MARK: mark, "JAVA_HOME": str(java.home)}
         with self._log.open("wb") as log:
             self.manager = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory,
@@ -86,7 +88,9 @@ class Node:
             process.end([process.Identity.of(self.manager.pid)], grace_s)
         left = []
         for _ in range(3):  # who forked between the look and the signal is seen at the next
-            if not (found := list(process.members(self._mark))):
+            # The scripts around a container carry no mark, but work in its directory.
+            found = list(process.members(self._mark, directories=self._directories))
+            if not found:
                 return []
             left = process.end(found, grace_s=0)
         return [f"process {one.pid} still runs" for one in left]
@@ -101,11 +105,10 @@ class Node:
 def main(cell: str, hosts: list[str], given: str) -> int:
     """``given``: the node's name where the launcher knows it."""
     name = given or _own_name(hosts)
-    # burstlab's agent on another host knows what belongs to the cell by both their names.
-    wanted = cell if os.environ.get(MARKER) == cell else f"{cell}.{name}"
-    if os.environ.get(MARKER) != wanted:
-        again = [sys.executable, __file__, wanted, ",".join(hosts), name]
-        os.execve(sys.executable, again, {**os.environ, MARKER: wanted})
+    mark = f"{cell}{name}" if cell.endswith(".") else cell
+    if os.environ.get(MARKER) != mark:  # a login passes nothing on
+        again = [sys.executable, __file__, mark, ",".join(hosts), name]
+        os.execve(sys.executable, again, {**os.environ, MARKER: mark})
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     node, why, grace_s = None, "", GRACE_S

@@ -39,7 +39,9 @@ class Nodes:
     def start(self, order: dict[str, Any]) -> None:
         """Raises Failed for the first node that can't be started, or is silent."""
         place = self._place
-        base = [sys.executable, str(NODE), place.id, ",".join(place.hosts)]
+        # On other hosts a cell's processes are known by both their names (burstlab.agent).
+        mark = place.id if place.alone else f"{place.id}."
+        base = [sys.executable, str(NODE), mark, ",".join(place.hosts)]
         if place.alone:
             self._channels = [Channel([*base, name]) for name in place.names]
         else:

@@ -1,0 +1,111 @@
+"""Whatever goes wrong in a cell, its record says why, and nothing of it is left.
+
+The cells of this file run side by side, on ports of their own: none disturbs another.
+"""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burstlab.process import end
+
+from .running import TeraCell
+
+pytestmark = [pytest.mark.requires("terasort", "hadoop"), pytest.mark.slow]
+Cells = dict[str, TeraCell]
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
+    """Started, and struck where that has to be done while they run."""
+    found: Cells = {}
+    try:
+        for name, nodes, parameters in (
+            ("good", 2, {"spill": "mount"}),
+            ("killed", 2, {"size_mb": "500"}),
+            ("corrupted", 1, {"size_mb": "10"}),
+            ("narrow", 1, {"container_memory_mb": "96"}),
+        ):
+            root = tmp_path_factory.mktemp(name)
+            found[name] = TeraCell(root).begin(nodes, **parameters)
+        kill_a_node_manager(found["killed"])
+        corrupt_a_block(found["corrupted"])
+        yield found
+    finally:
+        for cell in found.values():
+            cell.stop()
+
+
+def kill_a_node_manager(cell: TeraCell) -> None:
+    """Together with what it would tell; once a task of its own runs."""
+    cell.await_(lambda: cell.has("generated/_temporary/*/_temporary/*/part*"), "a map writes")
+    [manager] = [one for one in cell.daemons("nodemanager.NodeManager") if is_node02(one.pid)]
+    end([manager], grace_s=0)
+
+
+def is_node02(pid: int) -> bool:
+    return "/node02/conf" in Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def corrupt_a_block(cell: TeraCell) -> None:
+    """A byte near the end, after TeraGen and before it is read."""
+    cell.await_(lambda: cell.has("generated/_SUCCESS"), "TeraGen has ended")
+    with (cell.work / "generated" / "part-m-00001").open("r+b") as file:
+        file.seek(-5_000, 2)
+        byte = file.read(1)
+        file.seek(-5_000, 2)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_a_whole_run_reports_its_times_and_tasks(cells: Cells) -> None:
+    cell = cells["good"]
+    assert cell.status() == 0, cell.said()
+    record = cell.record()
+    assert record is not None
+    metrics = {one["name"]: one["value"] for one in record["metrics"]}
+    assert [*metrics] == ["teragen_time", "terasort_time", "teravalidate_time"]
+    assert all(value > 0 for value in metrics.values())
+    facts = record["workload_facts"]
+    assert (facts["rows"], facts["spill"], facts["hadoop"]) == ("10000", "mount", "3.4.2")
+    assert facts["checksum"] == "139abefd74b2", "that of these rows, whoever generates them"
+    tasks = [row["operation"] for row in cell.operations()]
+    assert {name: tasks.count(name) for name in tasks} == {
+        "TeraGen-map": 2, "TeraSort-map": 2, "TeraSort-reduce": 1,
+        "TeraValidate-map": 1, "TeraValidate-reduce": 1,
+    }  # fmt: skip
+    generated = [int(r["written_bytes"]) for r in cell.operations() if r["operation"] == tasks[0]]
+    assert all(500_000 * 1.0078 < size < 500_000 + 310_000 for size in generated)
+    assert cell.left_behind() == []
+
+
+def test_a_killed_node_manager_is_told_and_its_containers_go_with_it(cells: Cells) -> None:
+    cell = cells["killed"]
+    assert cell.status() == 1
+    assert "node02: its NodeManager died (killed by SIGKILL)" in cell.reason()
+    assert cell.left_behind() == []
+
+
+def test_a_corrupted_block_is_told_with_its_file(cells: Cells) -> None:
+    cell = cells["corrupted"]
+    assert cell.status() == 1
+    assert "ChecksumException: Checksum error: file:" in cell.reason()
+    assert "generated/part-m-00001" in cell.reason()
+    assert cell.left_behind() == []
+
+
+def test_too_little_memory_for_a_container_is_told(cells: Cells) -> None:
+    cell = cells["narrow"]
+    assert cell.status() == 1
+    assert "memory" in cell.reason()
+    assert cell.left_behind() == []
+
+
+def test_a_cell_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
+    cell = TeraCell(tmp_path).begin()
+    cell.await_(lambda: cell.daemons("ResourceManager"), "daemons run")
+    cell.await_(lambda: cell.daemons("NodeManager"), "the node runs")
+    cell._child.send_signal(signal.SIGTERM)
+    assert cell.status() == 128 + signal.SIGTERM
+    assert cell.left_behind() == []

@@ -1,0 +1,99 @@
+"""What is read from what Hadoop leaves: its verdict, the cause of a failure, the job history."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+Import = Callable[[str], ModuleType]
+FACTS = {"rows": "3", "checksum": "7a27"}
+
+
+def output(mount: Path, report: str, size: int = 300) -> Path:
+    for name, content in (("sorted", "x" * size), ("validated", report)):
+        (mount / name).mkdir()
+        (mount / name / "part-r-00000").write_text(content)
+    return mount
+
+
+def test_sorted_rows_are_told(tmp_path: Path, module: Import) -> None:
+    told = module("verdict").judge(output(tmp_path, "checksum\t7a27\n"), FACTS)
+    assert told == "3 rows in order, checksum 7a27"
+
+
+@pytest.mark.parametrize(
+    ("report", "size", "why"),
+    [
+        (  # TeraValidate returned 0 for it
+            "error\tmisorder in part-r-00000 between a and b\nchecksum\t7a27\n", 300,
+            "TeraValidate found 1 errors, first misorder in part-r-00000 between a and b",
+        ),
+        ("checksum\t7a28\n", 300, "their checksum is 7a28, TeraGen's was 7a27"),
+        ("", 300, "their checksum is None"),
+        ("checksum\t7a27\n", 200, "200 bytes are sorted, of 3 rows of 100 bytes"),
+    ],
+)  # fmt: skip
+def test_wrong_output_is_refused(
+    tmp_path: Path, module: Import, report: str, size: int, why: str
+) -> None:
+    verdict = module("verdict")
+    with pytest.raises(verdict.WrongOrder, match=why):
+        verdict.judge(output(tmp_path, report, size), FACTS)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            "INFO mapreduce.Job: Task Id : attempt_1_0001_m_000000_0, Status : FAILED\n"
+            "Error: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/m at 512\n"
+            "INFO mapreduce.Job: Job job_1_0001 failed with state FAILED due to: Task failed\n",
+            "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/m at 512",
+        ),
+        (
+            "Job job_1_0001 failed with state FAILED due to: Application failed 1 times\n"
+            "Diagnostics: [x]Container [pid=7,containerID=c_1] is running beyond physical memory "
+            "limits. Current usage: 99.5 MB of 96 MB physical memory used; more",
+            "Container [pid=7,containerID=c_1] is running beyond physical memory limits. "
+            "Current usage: 99.5 MB of 96 MB physical memory used",
+        ),
+        (
+            "2026-11-21 10:00:00 ERROR terasort.TeraSort: Input path does not exist: file:/in\n",
+            "terasort.TeraSort: Input path does not exist: file:/in",
+        ),
+        (
+            "Exception in thread main java.lang.OutOfMemoryError: Java heap space\n\tat A.b\n",
+            "java.lang.OutOfMemoryError: Java heap space",
+        ),
+        ("Killed\n", "Killed"),
+        ("", "it says nothing"),
+    ],
+)
+def test_the_cause_of_a_failed_job(module: Import, said: str, cause: str) -> None:
+    assert module("jobs").cause(said) == cause
+
+
+def test_tasks_of_a_job_history(module: Import) -> None:
+    counters = [{"name": "FILE_BYTES_READ", "value": 5}, {"name": "FILE_BYTES_WRITTEN", "value": 7}]
+    events = [
+        ("JOB_SUBMITTED", {"jobName": "TeraSort"}),
+        ("MAP_ATTEMPT_STARTED", {"attemptId": "a", "startTime": 1500}),
+        ("MAP_ATTEMPT_FINISHED", {
+            "attemptId": "a", "taskType": "MAP", "finishTime": 3750, "hostname": "n1",
+            "counters": {"groups": [{"counts": counters}]},
+        }),
+        ("JOB_FINISHED", {"totalCounters": {"groups": [{"counts": counters}]}}),
+    ]  # fmt: skip
+    lines = [json.dumps({"type": kind, "event": {"body": body}}) for kind, body in events]
+    history = module("history")
+    found = history.read("\n".join(["Avro-Json", "{}", *lines, ""]))
+    [task] = found.tasks
+    assert task == history.Task("TeraSort-map", 1.5, 2.25, "n1", 0, 5, 7)
+    assert found.counters == {"FILE_BYTES_READ": 5, "FILE_BYTES_WRITTEN": 7}
+
+
+def test_a_history_of_another_format_is_refused(module: Import) -> None:
+    with pytest.raises(module("failure").Failed, match="begins with 'Avro-Binary'"):
+        module("history").read("Avro-Binary\nx\n")
