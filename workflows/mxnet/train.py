@@ -1,0 +1,182 @@
+"""One rank of a data-parallel training on MXNet with Horovod; launch.py starts all of them.
+
+The times are those of the epochs alone: the start of the processes, the packing of record files and
+the first pass through the network, which compiles it, come before. Every minibatch is waited for
+before the next, so that the time without data can be told from the time of computing.
+"""
+
+import hashlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import horovod.mxnet as hvd
+import mxnet as mx
+from mxnet import autograd, gluon
+from mxnet.gluon.model_zoo import vision
+from parameters import Parameters
+from reading import BadImage, Image, JpegFiles, RecordIO, Share
+
+from report import write_report
+
+RATE, RATE_BATCH = 0.1, 256  # learning rate of 256 images, as usual for ResNet-50
+WARM_UP_EPOCHS = 5  # Goyal et al., Accurate, Large Minibatch SGD
+MOMENTUM, DECAY = 0.9, 1e-4
+SEED = 7
+
+
+def main() -> None:
+    """Train, and leave what rank 0 reports in BURSTLAB_CELL_DIR."""
+    began, chosen = time.time(), Parameters.of(os.environ)
+    hvd.init()
+    device = mx.gpu(hvd.local_rank()) if mx.context.num_gpus() else mx.cpu()
+    share = Share(hvd.rank(), hvd.size(), images())
+    if share.steps(chosen.batch) == 0:
+        wanted = hvd.size() * chosen.batch
+        fail(f"{len(share.images)} images: fewer than the {wanted} of one minibatch on each rank")
+    data = Path(os.environ["BURSTLAB_DATA"])
+    check_folders(data, share.images)
+    ready = time.time()
+    if chosen.format == "recordio":
+        batches: Any = RecordIO(data, share, chosen, Path(os.environ["BURSTLAB_MOUNT"]))
+    else:
+        batches = JpegFiles(data, share, chosen)
+    packed = time.time()
+    training = Training(chosen, share, device)
+    hvd.allreduce(mx.nd.zeros(1)).wait_to_read()  # all begin at once
+    started = float(os.environ["MXNET_STARTED"])
+    mine: dict[str, Any] = {
+        "rank": hvd.rank(),
+        "host": os.environ["MXNET_HOST"],
+        "pack": [ready, packed - ready],
+        "epochs": [training.epoch(batches, number) for number in range(chosen.epochs)],
+        "sha256": training.checksum(),
+    }
+    everyones = hvd.allgather_object(mine, name="reports")
+    if hvd.rank() == 0:
+        about = {
+            "device": str(device.device_type),
+            "collectives": "NCCL" if mx.context.num_gpus() and hvd.nccl_built() else "MPI",
+            "mxnet": mx.__version__,
+            "horovod": hvd.__version__ if hasattr(hvd, "__version__") else version("horovod"),
+            "started": [started, began],
+        }
+        write_report(Path(os.environ["BURSTLAB_CELL_DIR"]), chosen, share, everyones, about)
+
+
+class Training:
+    """The network of one rank, equal to all others' before the first step and after each."""
+
+    def __init__(self, chosen: Parameters, share: Share, device: mx.Context) -> None:
+        self._chosen, self._share, self._device = chosen, share, device
+        self._steps_done = 0
+        mx.random.seed(SEED)
+        classes = max(image.label for image in share.images) + 1
+        self._network = vision.get_model(chosen.network, classes=classes)
+        self._network.initialize(mx.init.Xavier(), ctx=device)
+        self._network.hybridize(static_alloc=True)
+        self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
+        shape = (chosen.batch, 3, chosen.side, chosen.side)
+        self._gradients(mx.nd.zeros(shape, ctx=device), mx.nd.zeros(chosen.batch, ctx=device))
+        mx.nd.waitall()
+        parameters = self._network.collect_params()
+        hvd.broadcast_parameters(parameters, root_rank=0)
+        self._trained = {n: p for n, p in sorted(parameters.items()) if p.grad_req != "null"}
+        sgd = mx.optimizer.create("sgd", momentum=MOMENTUM, wd=DECAY)
+        self._trainer = hvd.DistributedTrainer(parameters, sgd)
+
+    def epoch(self, batches: Any, number: int) -> dict[str, Any]:
+        """Train on every minibatch of an epoch; what it took [s], and the loss."""
+        start_s, begun_s = time.time(), time.monotonic()
+        waits_s, losses = [], []
+        minibatches = batches.epoch(number)
+        for _ in range(self._share.steps(self._chosen.batch)):
+            asked_s = time.monotonic()
+            pictures, labels = next(minibatches)
+            waits_s.append(time.monotonic() - asked_s)
+            losses.append(self._step(pictures, labels))
+        hvd.allreduce(mx.nd.zeros(1)).wait_to_read()  # until the last of them is there
+        return {
+            "start_s": start_s,
+            "elapsed_s": time.monotonic() - begun_s,
+            "wait_s": sum(waits_s),
+            "first_wait_s": waits_s[0],
+            "images": len(losses) * self._chosen.batch,
+            "losses": [losses[0], losses[-1]],
+        }
+
+    def checksum(self) -> str:
+        """SHA-256 of all trained parameters, in the order of their names."""
+        found = hashlib.sha256()
+        for parameter in self._trained.values():
+            found.update(parameter.data(self._device).asnumpy().tobytes())
+        return found.hexdigest()
+
+    def _step(self, pictures: Any, labels: Any) -> float:
+        loss = self._gradients(
+            mx.nd.array(pictures, ctx=self._device), mx.nd.array(labels, ctx=self._device)
+        )
+        self._trainer.set_learning_rate(self._rate())
+        self._trainer.step(self._chosen.batch)
+        next(iter(self._trained.values())).data(self._device).wait_to_read()
+        self._steps_done += 1
+        return float(loss.mean().asscalar())
+
+    def _gradients(self, pictures: mx.nd.NDArray, labels: mx.nd.NDArray) -> mx.nd.NDArray:
+        with autograd.record():
+            loss = self._loss(self._network(pictures), labels)
+        loss.backward()
+        return loss
+
+    def _rate(self) -> float:
+        whole = RATE * self._chosen.batch * self._share.ranks / RATE_BATCH
+        warm_up = WARM_UP_EPOCHS * self._share.steps(self._chosen.batch)
+        return whole * min(1.0, (self._steps_done + 1) / warm_up)
+
+
+def images() -> list[Image]:
+    """All images, as rank 0 reads them from launch.py's list."""
+    listed = None
+    if hvd.rank() == 0:
+        listed = Path(os.environ["BURSTLAB_CELL_DIR"], "images.lst").read_text(encoding="utf-8")
+    # Without a name it would be called by the type of what each rank has, and wait for ever.
+    text = hvd.broadcast_object(listed, root_rank=0, name="images")
+    rows = [line.split("\t") for line in text.splitlines()]
+    return [Image(path, int(label)) for _, label, path in rows]
+
+
+def check_folders(data: Path, wanted: Sequence[Image]) -> None:
+    """Raises BadImage for a class folder that this host does not see."""
+    there = {entry.name for entry in os.scandir(data) if entry.is_dir()}
+    missing = sorted({image.path.partition("/")[0] for image in wanted} - there)
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise BadImage(f"{data}: the class folder {missing[0]}{more} is missing")
+
+
+def version(package: str) -> str:
+    """Of an installed package."""
+    from importlib.metadata import version as installed
+
+    return installed(package)
+
+
+def fail(why: str) -> NoReturn:
+    """End this rank at once, and with it all others: an orderly end would wait for them."""
+    rank = hvd.rank() if hvd.is_initialized() else os.environ.get("OMPI_COMM_WORLD_RANK")
+    print(f"mxnet: rank {rank} on {os.environ['MXNET_HOST']}: {why}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BadImage, OSError) as error:
+        fail(str(error))
+    except Exception as error:
+        traceback.print_exc()
+        fail(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
