@@ -1,6 +1,9 @@
 """Prefetching by burstio (docs/prefetching.md): the decode workers get bytes, not names."""
 
+import shutil
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -23,10 +26,12 @@ class Lazy(Pipeline):
     def __init__(self, files: Files, options: Options) -> None:
         self._files, self._options = files, options
         self._workers = Workers(files.decode, options.workers, options.transport or "threads")
+        self._cache: Path | None = None
         try:
-            self._engine = _engine(files, options)
+            self._engine = self._begin(files, options)
         except BaseException:
             self._workers.close()
+            self._forget_cache()
             raise
         self._numbers: Sequence[int] = files.numbers if options.agent else range(len(files))
         self._arrivals, self._generation = Arrivals(options.ahead), 0
@@ -56,6 +61,7 @@ class Lazy(Pipeline):
         self._thread.join()
         self._workers.close()
         self._engine.close()
+        self._forget_cache()
 
     def statistics(self) -> dict[str, int]:
         counters: dict[str, int] = self._engine.statistics()
@@ -99,15 +105,21 @@ class Lazy(Pipeline):
     def _may_take(self) -> bool:
         return self._arrivals.room and bool(self._arrivals.planned)
 
+    def _begin(self, files: Files, options: Options) -> Any:
+        import burstio
 
-def _engine(files: Files, options: Options) -> Any:
-    import burstio
+        if options.agent is not None:
+            if options.engine is not None:
+                raise PipelineError("engine=: the agent has its own options: leave out one of them")
+            return burstio.connect(options.agent)
+        if options.local is not None:  # one engine has one cache; who shares one has an agent
+            options.local.mkdir(parents=True, exist_ok=True)
+            self._cache = Path(tempfile.mkdtemp(prefix="lazy-", dir=options.local))
+        chosen = {"cache": self._cache, **(options.engine or {})}
+        if options.time_limit_s is not None:
+            chosen.setdefault("time_limit_s", options.time_limit_s)
+        return burstio.Engine(files.root, files.files, **chosen)
 
-    if options.agent is not None:
-        if options.engine is not None:
-            raise PipelineError("engine=: the agent has options of its own: leave out one of them")
-        return burstio.connect(options.agent)
-    chosen = {"cache": options.local, **(options.engine or {})}
-    if options.time_limit_s is not None:
-        chosen.setdefault("time_limit_s", options.time_limit_s)
-    return burstio.Engine(files.root, files.files, **chosen)
+    def _forget_cache(self) -> None:
+        if self._cache is not None:
+            shutil.rmtree(self._cache, ignore_errors=True)
