@@ -18,10 +18,11 @@ def draw(figure: Figure, tables: Tables, stem: Path) -> list[Path]:
 def tell(tables: Tables, directory: Path) -> list[Path]:
     """Write the timing table (phases.csv and .html) and what was measured (summary.rst)."""
     directory.mkdir(parents=True, exist_ok=True)
-    table = phases(tables)
+    timed = tables.timed()
+    table = phases(timed)
     texts = {
         "phases.csv": table.write_csv(),
-        "phases.html": as_html(table, tables),
+        "phases.html": as_html(table, timed),
         "summary.rst": summary(tables),
     }
     paths = [directory / name for name in texts]

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
-from analysis.tables import CELLS, METRICS, OPERATIONS, SPANS, Tables
+from analysis.tables import CELLS, METRICS, OPERATIONS, REQUESTS, SPANS, TRANSFERS, Tables
 from burstlab.errors import ConfigurationError
-from burstlab.record import SCHEMA, Record
+from burstlab.record import SCHEMA, TRACES, Record
 
 STATUSES = ("ok", "failed", "skipped")
 NAMES = ("record.json", "failed.json")
@@ -51,6 +51,11 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class Trace:
+    tool: str | None = None
+
+
+@dataclass(frozen=True)
 class Facts:
     """Those parts of a record's free descriptions which become columns."""
 
@@ -58,6 +63,7 @@ class Facts:
     pfs: Emulation = Emulation()
     dataset: Dataset = Dataset()
     cache: Cache = Cache()
+    trace: Trace = Trace()
     provenance: Provenance = Provenance()
 
 
@@ -77,16 +83,17 @@ def load(places: Iterable[Path]) -> Tables:
     """
     paths = [path for place in places for path in find(place)]
     records = [(str(path), read(path)) for path in dict.fromkeys(paths)]
-    operations = [
-        _operations(path, record.operations) for path, record in records if record.operations
-    ]
+    timed = [(path, record.operations) for path, record in records if record.operations]
+    traced = [path for path, record in records if record.trace]
     return Tables(
         cells=pl.DataFrame([_cell(path, record) for path, record in records], schema=CELLS),
         spans=_rows(SPANS, ((path, span) for path, record in records for span in record.spans)),
         metrics=_rows(
             METRICS, ((path, metric) for path, record in records for metric in record.metrics)
         ),
-        operations=pl.concat([pl.DataFrame(schema=OPERATIONS), *operations]),
+        operations=_beside(timed, OPERATIONS),
+        transfers=_beside([(path, TRACES[0]) for path in traced], TRANSFERS),
+        requests=_beside([(path, TRACES[1]) for path in traced], REQUESTS),
     )
 
 
@@ -153,6 +160,7 @@ def _cell(path: str, record: Record) -> dict[str, Any]:
         "cache_method": record.cache.get("method"),
         "hosts": list(record.hosts),
         **{name: made.get(name) for name in (f.name for f in fields(Provenance))},
+        "traced": bool(record.trace),
         "workload_facts": _told(record.workload_facts),
         "issues": list(record.issues),
     }
@@ -173,15 +181,22 @@ def _rows(schema: pl.Schema, parts: Iterator[tuple[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _operations(record: str, name: str) -> pl.DataFrame:
-    """The operations file beside a record; columns it has beyond ours are left out."""
+def _beside(files: list[tuple[str, str]], schema: pl.Schema) -> pl.DataFrame:
+    """The rows of a table that some records have beside them: (record, name of the file)."""
+    empty = pl.DataFrame(schema=schema)
+    return pl.concat([empty, *(_table(record, name, schema) for record, name in files)])
+
+
+def _table(record: str, name: str, schema: pl.Schema) -> pl.DataFrame:
+    """The file beside the record; columns it has beyond ours are left out."""
     path = Path(record).parent / name
-    wanted = {column: kind for column, kind in OPERATIONS.items() if column != "record"}
+    wanted = {column: kind for column, kind in schema.items() if column != "record"}
     try:
         table = pl.read_csv(path, schema_overrides=wanted)
         table = table.select(pl.lit(record).alias("record"), *wanted)
     except FileNotFoundError as error:
-        raise RecordError(f"{record}: operations: there is no {path}") from error
+        field = "trace" if name in TRACES else "operations"
+        raise RecordError(f"{record}: {field}: there is no {path}") from error
     except pl.exceptions.PolarsError as error:
         raise RecordError(f"{path}: {str(error).splitlines()[0]}") from error
     for column in wanted:

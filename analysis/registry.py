@@ -16,7 +16,7 @@ from burstlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-PAPERS = ("sawada", "storage")
+PAPERS = ("sawada", "storage", "trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,18 @@ _FIGURES: dict[str, Figure] = {}
 
 
 def figure(
-    paper: str, number: int | str, *, title: str
+    paper: str, number: int | str, *, title: str, of_traced: bool = False
 ) -> Callable[[Callable[[Tables], Drawing]], Callable[[Tables], Drawing]]:
-    """Register a function as the figure ``number`` of ``paper``."""
+    """Register a function as the figure ``number`` of ``paper``.
+
+    It sees the cells that were traced, or those that were not, whose times are their own.
+    """
 
     def register(draw: Callable[[Tables], Drawing]) -> Callable[[Tables], Drawing]:
-        entry = Figure(paper, str(number), title, draw)
+        def seen(tables: Tables) -> Drawing:
+            return draw(tables.traced() if of_traced else tables.timed())
+
+        entry = Figure(paper, str(number), title, seen)
         if entry.name in _FIGURES:
             raise ValueError(f"figure {entry.name} is registered twice")
         _FIGURES[entry.name] = entry

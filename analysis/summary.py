@@ -17,6 +17,7 @@ def summary(tables: Tables) -> str:
     heading = f"Experiment {title} at {scale} scale" if scale else title
     bullets = [
         f"**Cells**: {count(len(cells), 'cell')} ({told}).",
+        *_traced(cells),
         *(f"**Data**: {phrase}." for phrase in datasets(cells)),
         f"**Storages**: {'; '.join(_storages(cells))}.",
         *_parallel_file_system(cells),
@@ -27,6 +28,11 @@ def summary(tables: Tables) -> str:
     ]
     lines = "\n".join(f"- {_plain(bullet)}" for bullet in bullets)
     return f"{heading}\n{'-' * len(heading)}\n\n{lines}\n"
+
+
+def _traced(cells: pl.DataFrame) -> list[str]:
+    n = int(cells["traced"].sum())
+    return [f"**Traced**: {count(n, 'cell')}, left out of whatever shows times."] if n else []
 
 
 def _storages(cells: pl.DataFrame) -> list[str]:

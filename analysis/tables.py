@@ -1,4 +1,4 @@
-"""The tables every figure is drawn from: one row per cell, span, metric and operation.
+"""The tables every figure is drawn from: one row per cell, span, metric, operation; and of traces.
 
 A row is tied to its cell by ``record``, the path of the cell's record file. The columns are
 described in docs/records.md.
@@ -48,6 +48,7 @@ CELLS = pl.Schema(
         "burstlab": pl.String(),
         "git_sha": pl.String(),
         "git_dirty": pl.Boolean(),
+        "traced": pl.Boolean(),
         "workload_facts": TEXTS,
         "issues": TEXTS,
     }
@@ -74,6 +75,31 @@ OPERATIONS = pl.Schema(
         "status": pl.Int64(),
     }
 )
+TRANSFERS = pl.Schema(
+    {
+        "record": pl.String(),
+        "host": pl.String(),
+        "process": pl.Int64(),
+        "program": pl.String(),
+        "place": pl.String(),
+        "path": pl.String(),
+        "reads": pl.Int64(),
+        "read_bytes": pl.Int64(),
+        "writes": pl.Int64(),
+        "written_bytes": pl.Int64(),
+    }
+)
+REQUESTS = pl.Schema(
+    {
+        "record": pl.String(),
+        "host": pl.String(),
+        "program": pl.String(),
+        "place": pl.String(),
+        "direction": pl.String(),
+        "size_bytes": pl.Int64(),
+        "calls": pl.Int64(),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +110,8 @@ class Tables:
     spans: pl.DataFrame
     metrics: pl.DataFrame
     operations: pl.DataFrame
+    transfers: pl.DataFrame  # of traced cells: what each process read and wrote of each file
+    requests: pl.DataFrame  # of traced cells: how many calls moved how many bytes
 
     def where(self, condition: pl.Expr) -> Self:
         """Only the cells for which ``condition`` holds, and what belongs to them."""
@@ -93,11 +121,20 @@ class Tables:
         """Only the cells that ran to a good end."""
         return self.where(pl.col("status") == "ok")
 
+    def timed(self) -> Self:
+        """Without the cells whose workload was traced: tracing takes time."""
+        return self.where(~pl.col("traced"))
+
+    def traced(self) -> Self:
+        """The others."""
+        return self.where(pl.col("traced"))
+
     def _with_cells(self, cells: pl.DataFrame) -> Self:
         def kept(table: pl.DataFrame) -> pl.DataFrame:
             return table.join(cells, on="record", how="semi", maintain_order="left")
 
-        return type(self)(cells, kept(self.spans), kept(self.metrics), kept(self.operations))
+        others = (field.name for field in fields(self) if field.name != "cells")
+        return type(self)(cells, *(kept(getattr(self, name)) for name in others))
 
     def write(self, directory: Path) -> None:
         """One Parquet file per table."""

@@ -142,7 +142,7 @@ def test_ids_of_another_name_space_do_not_mislead() -> None:
 9 clone(child_stack=NULL, flags=SIGCHLD) = 5
 9 write(1</a>, ""..., 3) = 3
 5 write(1</a>, ""..., 3) = 3"""
-    assert [row[1] for row in table(told)] == ["", "sh"]
+    assert [row[1] for row in table(told)] == ["?", "sh"]
 
 
 def test_the_innermost_place_counts(tmp_path: Path) -> None:

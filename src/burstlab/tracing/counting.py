@@ -8,6 +8,7 @@ from typing import Any
 from burstlab.tracing.strace import Became, Ended, Event, Started, Transfer, Unseen, plain
 
 ELSEWHERE = "elsewhere"
+UNKNOWN = "?"  # a program whose start was not seen
 NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")  # and whatever is no path
 SHARED_MEMORY = "/dev/shm/"
 
@@ -37,7 +38,7 @@ class Process:
 
     def name(self) -> str:
         """Its program; that of the process it was forked from, where it became no other."""
-        return next((process.program for process in self.line() if process.program), "")
+        return next((process.program for process in self.line() if process.program), UNKNOWN)
 
 
 class Counts:
