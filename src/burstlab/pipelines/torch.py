@@ -1,0 +1,48 @@
+"""The front end for PyTorch: a data set of whole minibatches, and the loader for it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+from burstlab.pipelines.interface import Indices, Pipeline
+
+
+class Prefetched(IterableDataset):
+    """The minibatches of ``batches``, an epoch's index lists for each iteration over it.
+
+    ``batches`` is a ``torch.utils.data.BatchSampler`` over any sampler (for DDP over a
+    DistributedSampler, whose ``set_epoch`` counts as ever), or any other iterable of index lists.
+    An epoch's lists are told to the pipeline when its iteration begins. Raises what
+    ``Pipeline.take`` raises; what is left of an iteration that was broken off is forgotten.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        batches: Iterable[Indices],
+        collate: Callable[[list[Any]], Any] = default_collate,
+    ) -> None:
+        self.pipeline, self.batches, self.collate = pipeline, batches, collate
+
+    def __len__(self) -> int:
+        return len(self.batches)  # type: ignore[arg-type]  # DataLoader asks only who has one
+
+    def __iter__(self) -> Iterator[Any]:
+        epoch = [list(indices) for indices in self.batches]
+        self.pipeline.reset()
+        self.pipeline.plan(epoch)
+        for _ in epoch:
+            yield self.collate(self.pipeline.take().examples)
+
+
+def loader(
+    pipeline: Pipeline,
+    batches: Iterable[Indices],
+    *,
+    collate: Callable[[list[Any]], Any] = default_collate,
+    pin_memory: bool = False,
+) -> "DataLoader[Any]":
+    """A DataLoader over it. Decoding is the pipeline's, so it has no workers of its own."""
+    data = Prefetched(pipeline, batches, collate)
+    return DataLoader(data, batch_size=None, num_workers=0, pin_memory=pin_memory)
