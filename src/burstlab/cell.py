@@ -341,7 +341,7 @@ class Cell:
         status = self._spawn_and_wait(self.request.command, "workload.log", traced, prefix)
         if self.trace:
             virtual = isinstance(self.nodes, VirtualNodes)
-            hosts = () if virtual else self.request.allocation.hosts
+            hosts = 1 if virtual else len(self.request.allocation.hosts)
             self.facts["trace"], issues = self.trace.collect(hosts)
             self.issues += issues
         if status != 0:

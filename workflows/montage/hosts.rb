@@ -30,11 +30,12 @@ class Hosts
       names.select { |host| host == "localhost" || (addresses(host) & mine).any? }
     end
 
-    # What starts the worker of a host.
+    # What starts the worker of a host; traced, where the cell is (burstlab run --trace-io).
     def command(remote, host)
+      worker = [*ENV.fetch("BURSTLAB_TRACE", "").shellsplit, *WORKER]
       case remote
-      when "ssh" then [*SSH, *ENV.fetch("MONTAGE_SSH_OPTION", "").shellsplit, host, WORKER.shelljoin]
-      when "srun" then [*SRUN, "--nodelist", host, *WORKER]
+      when "ssh" then [*SSH, *ENV.fetch("MONTAGE_SSH_OPTION", "").shellsplit, host, worker.shelljoin]
+      when "srun" then [*SRUN, "--nodelist", host, *worker]
       end
     end
 

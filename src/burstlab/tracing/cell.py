@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,10 @@ class CellTrace:
         tracer = [sys.executable, "-P", "-m", "burstlab.tracing"]
         return [*tracer, os.fspath(self._cell_dir / PARTS), *given, "--"]
 
-    def collect(self, hosts: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+    def collect(self, hosts: int) -> tuple[dict[str, Any], list[str]]:
         """Facts for the record, and in what the trace is not whole; the tables are written.
 
-        ``hosts`` are those on which something of the workload may have run.
+        ``hosts``: on how many something of the workload may have run.
         """
         parts, cut = [], []
         for path in sorted((self._cell_dir / PARTS).glob("*.json")):
@@ -67,11 +67,14 @@ class CellTrace:
         _write(self._cell_dir / TRACES[0], FILES, _files(parts))
         _write(self._cell_dir / TRACES[1], REQUESTS, requests)
         shutil.rmtree(self._cell_dir / PARTS, ignore_errors=True)
-        seen = {_short(host) for host in (*cut, *(part["host"] for part in parts))}
-        dark = [host for host in hosts if _short(host) not in seen]
+        seen = sorted({*cut, *(part["host"] for part in parts)})
         issues = [f"traced by {self._tracer['tool']}: no time of this run is that of another"]
         issues += [f"the trace of {host} is not whole: its tracer was ended" for host in cut]
-        issues += [f"not traced: what ran on {', '.join(dark)}"] if dark else []
+        if len(seen) < hosts:
+            issues.append(
+                f"traced on {', '.join(seen)} only, of {hosts} hosts: what ran on the others is "
+                "not in the trace"
+            )
         return {**self._tracer, **_totals(parts)}, [*issues, *_unseen(parts)]
 
 
@@ -134,7 +137,3 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[list[Any]]) -> None:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(rows)
-
-
-def _short(host: str) -> str:
-    return host.partition(".")[0]
