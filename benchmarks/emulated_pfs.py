@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -34,11 +33,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=400)
-    for field in fields(Emulation):
-        flag = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(flag, type=float, default=field.default)
+    for name, default in Emulation._field_defaults.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=default)
     arguments = parser.parse_args()
-    emulation = Emulation(**{f.name: getattr(arguments, f.name) for f in fields(Emulation)})
+    emulation = Emulation(**{name: getattr(arguments, name) for name in Emulation._fields})
     print(f"set: {emulation}")
     print(
         f"conditions: {arguments.files} files of {FILE_BYTES} bytes; streams of"

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import mfusepy
+import burstio
 import pytest
 
 from tests.lab.cluster import NODES, REPOSITORY, Cluster
@@ -99,7 +99,7 @@ def test_ordinary_user_mounts_fuse_on_a_node(cluster: Cluster) -> None:
     # The checkout and its environment may lie where this user can't read.
     source = cluster.directory / "src"
     shutil.copytree(REPOSITORY / "src/burstlab", source / "burstlab")
-    shutil.copy(mfusepy.__file__, source)
+    shutil.copytree(Path(burstio.__file__).parent, source / "burstio")
     script = f"""
         mkdir /local/backing /local/mount
         PYTHONPATH={source} /usr/bin/python3 -m burstlab.pfs \\

@@ -13,7 +13,7 @@ import pytest
 
 from tests.pfs.emulator import emulated
 
-pytestmark = pytest.mark.requires("fuse")
+pytestmark = pytest.mark.requires("fuse", "burstio")
 MB = 1_000_000
 
 
@@ -83,3 +83,11 @@ def test_latencies_of_many_clients_overlap(tmp_path: Path):
         files = list(running.work.iterdir())  # looked up with this: see docs/emulated-pfs.md
         with ThreadPoolExecutor(40) as pool:
             assert timed(lambda: list(pool.map(Path.read_bytes, files))) < 40 * 0.5 / 2
+
+
+def test_more_operations_wait_at_once_than_it_has_threads(tmp_path: Path):
+    """It has 32: so many at once would take more than 6 s."""
+    with emulated(tmp_path, "--metadata-latency-ms=1000") as running:
+        names = [running.work / f"absent{number}" for number in range(200)]
+        with ThreadPoolExecutor(200) as pool:
+            assert timed(lambda: list(pool.map(Path.exists, names))) < 200 * 1 / 32

@@ -11,7 +11,7 @@ import pytest
 
 from tests.pfs.emulator import FREE, emulated
 
-pytestmark = pytest.mark.requires("fuse")
+pytestmark = pytest.mark.requires("fuse", "burstio")
 MIB = 1 << 20
 
 
@@ -109,7 +109,7 @@ def test_locks_exclude(work):
             fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@pytest.mark.requires("fuse", "root")
+@pytest.mark.requires("fuse", "burstio", "root")
 def test_a_full_backing_file_system_is_told_to_the_writer(small):
     with pytest.raises(OSError, match="No space left"):
         (small.work / "file").write_bytes(bytes(2 * MIB))
@@ -117,7 +117,7 @@ def test_a_full_backing_file_system_is_told_to_the_writer(small):
     (small.work / "small").write_bytes(b"fits")
 
 
-@pytest.mark.requires("fuse", "root")
+@pytest.mark.requires("fuse", "burstio", "root")
 def test_space_of_a_removed_file_is_there_once_it_is_closed_and_not_before(small):
     """However late the kernel tells of the last close: here it comes after the unlink."""
     held = removed_but_open(small.work / "file")

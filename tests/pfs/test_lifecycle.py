@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,11 @@ import pytest
 from burstlab.errors import BurstlabError, ConfigurationError
 from burstlab.mounts import mounted_at
 from burstlab.pfs import command as pfs_command
-from burstlab.pfs import libfuse
+from burstlab.pfs.emulation import Emulation
+from burstlab.pfs.exports import Export
 from tests.pfs.emulator import FREE, command, emulated, wait_for
 
-fuse = pytest.mark.requires("fuse")
+fuse = pytest.mark.requires("fuse", "burstio")
 
 
 @fuse
@@ -101,8 +101,8 @@ def test_the_same_by_hand_says_how_to_stop_it(tmp_path: Path):
     words += [f"--export=work={tmp_path / 'backing'}"]
     by_hand = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
-        served = tmp_path / "mount/work"  # between mount and first answer libfuse takes no signals
-        wait_for(lambda: served.is_dir() or by_hand.poll() is not None, "a mount that is served")
+        here = tmp_path / "mount"
+        wait_for(lambda: mounted_at(here) or by_hand.poll() is not None, "the mount")
         by_hand.send_signal(signal.SIGINT)
         said, _ = by_hand.communicate(timeout=10)
         assert by_hand.returncode == 0 and mounted_at(tmp_path / "mount") is None
@@ -151,19 +151,14 @@ def test_an_unusable_device_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pfs_command.check_fuse()
 
 
-def test_libfuse_2_is_refused(monkeypatch: pytest.MonkeyPatch):
-    """The stand-in for a mfusepy bound to libfuse 2: its version is all that is looked at."""
-    library = types.SimpleNamespace(_name="libfuse.so.2")
-    double = types.SimpleNamespace(fuse_version_major=2, _libfuse=library)
-    monkeypatch.setitem(sys.modules, "mfusepy", double)
-    monkeypatch.setenv("FUSE_LIBRARY_PATH", "")
-    libfuse.bindings.cache_clear()
-    with pytest.raises(ConfigurationError, match=r"libfuse\.so\.2"):
-        libfuse.bindings()
-    libfuse.bindings.cache_clear()
+def test_without_burstio_it_says_what_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "burstio", None)
+    with pytest.raises(ConfigurationError, match=r"burstio is not here.*make setup"):
+        pfs_command.mount(tmp_path, Emulation(), [])
 
 
 @fuse
-def test_libfuse_3_is_what_is_loaded(emulator):
-    maps = Path(f"/proc/{emulator.process.pid}/maps").read_text()
-    assert "/libfuse3.so" in maps and "/libfuse.so" not in maps
+def test_an_export_that_can_not_be_opened_is_told(tmp_path: Path):
+    absent = Export("work", tmp_path / "absent")
+    with pytest.raises(BurstlabError, match=r"can't be mounted: .*No such file"):
+        pfs_command.mount(tmp_path, Emulation(), [absent])

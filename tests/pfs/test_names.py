@@ -11,7 +11,7 @@ import pytest
 
 from tests.pfs.emulator import Emulator, wait_for
 
-pytestmark = pytest.mark.requires("fuse")
+pytestmark = pytest.mark.requires("fuse", "burstio")
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2  # rename(2)
 
 
@@ -170,7 +170,7 @@ for change in (lambda: open(path + "/private"), lambda: os.mkdir(path + "/closed
 """
 
 
-@pytest.mark.requires("fuse", "root")
+@pytest.mark.requires("fuse", "burstio", "root")
 def test_several_users_with_their_own_files_and_permissions(emulator: Emulator, work: Path):
     work.chmod(0o777)
     (work / "private").touch(0o600)
@@ -186,7 +186,7 @@ def test_several_users_with_their_own_files_and_permissions(emulator: Emulator, 
         assert (emulator.backing / work.name / name).lstat().st_uid == 54321
 
 
-@pytest.mark.requires("fuse", "root")
+@pytest.mark.requires("fuse", "burstio", "root")
 def test_a_directory_of_a_group_hands_its_group_on(emulator: Emulator, work: Path):
     let_through(emulator.mount.parent)
     os.chown(work, 0, 54323)

@@ -7,26 +7,21 @@ import shutil
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from burstlab.errors import BurstlabError, ConfigurationError
 from burstlab.mounts import mounted_at
-from burstlab.pfs import libfuse
-from burstlab.pfs.attributes import ExtendedAttributes
-from burstlab.pfs.costs import Costs
-from burstlab.pfs.data import Data
 from burstlab.pfs.emulation import SOURCE, Emulation
-from burstlab.pfs.exports import Export, Exports
-from burstlab.pfs.libc import sleep_exactly
-from burstlab.pfs.names import Names
+from burstlab.pfs.exports import Export, check_names
 
-# What a client may go on believing without asking the server (docs/emulated-pfs.md).
-NAMES_VALID_S, ATTRIBUTES_VALID_S = 30, 3  # nfs(5): acdirmin, acregmin
+if TYPE_CHECKING:
+    from burstio import EmulatedPfs
+
 DEVICE = "/dev/fuse"
-
-
-class EmulatedFileSystem(Names, ExtendedAttributes, Data):
-    """All operations."""
+ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+STALLS = signal.SIGUSR1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,16 +43,44 @@ def main(arguments: argparse.Namespace) -> int:
     """Serve until unmounted or told to end; returns 0. Raises BurstlabError."""
     emulation = Emulation(**{name: getattr(arguments, name) for name in Emulation._fields})
     exports = [Export.parse(text) for text in arguments.export]
+    check_names(exports)
     mountpoint = _usable(arguments.mountpoint, exports)
-    system = EmulatedFileSystem(Exports(exports), Costs(emulation))
     check_fuse()
     os.umask(0)
     _allow_many_open_files()
-    sleep_exactly()
-    _stall_on_signal(system)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDS, STALLS})
     _say(mountpoint, emulation, exports)
-    libfuse.serve(mountpoint, system.callbacks(), _mount_options())
+    _serve(mount(mountpoint, emulation, exports))
     return 0
+
+
+def mount(mountpoint: Path, emulation: Emulation, exports: Iterable[Export]) -> "EmulatedPfs":
+    """Mount it; threads of its own serve it. Raises BurstlabError."""
+    try:
+        from burstio import EmulatedPfs
+    except ImportError as error:
+        raise ConfigurationError(f"burstio is not here ({error}): make setup builds it") from error
+    shown = [(export.name, export.path, export.read_only) for export in exports]
+    try:
+        return EmulatedPfs(mountpoint, shown, **emulation._asdict())
+    except OSError as error:
+        raise BurstlabError(f"{mountpoint} can't be mounted: {error}") from error
+
+
+def _serve(emulated: "EmulatedPfs") -> None:
+    """Until it is unmounted, or one of ENDS comes and unmounts it; STALLS stalls and resumes."""
+
+    def end_when_unmounted() -> None:
+        emulated.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serving = threading.Thread(target=end_when_unmounted, name="serving", daemon=True)
+    serving.start()
+    while signal.sigwait({*ENDS, STALLS}) == STALLS:
+        state = "stalled" if emulated.toggle_stall() else "going on"
+        print(f"{SOURCE}: {state}", file=sys.stderr, flush=True)
+    if serving.is_alive():
+        emulated.unmount()
 
 
 _COSTS = {
@@ -90,7 +113,7 @@ def _usable(given: Path, exports: list[Export]) -> Path:
 
 
 def check_fuse() -> None:
-    """Raises BurstlabError or ConfigurationError where FUSE, or libfuse 3, can't be used."""
+    """Raises BurstlabError where FUSE can't be used."""
     try:
         os.close(os.open(DEVICE, os.O_RDWR))
     except OSError as error:
@@ -100,34 +123,11 @@ def check_fuse() -> None:
         ) from error
     if os.geteuid() != 0 and shutil.which("fusermount3") is None:
         raise BurstlabError("fusermount3, which mounts for ordinary users, is not here: apt fuse3")
-    libfuse.bindings()
-
-
-def _mount_options() -> str:
-    options = [f"fsname={SOURCE}", f"subtype={SOURCE}", "default_permissions"]
-    options += [f"entry_timeout={NAMES_VALID_S}", f"attr_timeout={ATTRIBUTES_VALID_S}"]
-    options += [f"max_threads={libfuse.WORKERS}", f"max_idle_threads={libfuse.WORKERS}"]
-    if os.geteuid() == 0:
-        options.append("allow_other")
-    return ",".join(options)
 
 
 def _allow_many_open_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _stall_on_signal(system: EmulatedFileSystem) -> None:
-    """SIGUSR1 stalls and resumes. The main thread is in libfuse, so another one takes it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-
-    def toggle() -> None:
-        while True:
-            signal.sigwait({signal.SIGUSR1})
-            state = "stalled" if system.toggle_stall() else "going on"
-            print(f"{SOURCE}: {state}", file=sys.stderr, flush=True)
-
-    threading.Thread(target=toggle, name="stall", daemon=True).start()
 
 
 def _say(mountpoint: Path, emulation: Emulation, exports: list[Export]) -> None:
@@ -136,7 +136,5 @@ def _say(mountpoint: Path, emulation: Emulation, exports: list[Export]) -> None:
         print(f"{SOURCE}: {mountpoint / export.name} shows {export.path}{access}")
     for name, text in _COSTS.items():
         print(f"{SOURCE}: {getattr(emulation, name):g} {text}")
-    if not libfuse.looks_up_in_parallel():
-        print(f"{SOURCE}: libfuse before 3.17: names of one directory are looked up one at a time")
     print(f"{SOURCE}: stop with Ctrl-C, kill {os.getpid()} or fusermount3 -u {mountpoint}")
     print(f"{SOURCE}: stall, and go on, with kill -USR1 {os.getpid()}", flush=True)

@@ -1,9 +1,10 @@
-"""burstlab's data path, in Rust: staging of data sets, and lazy prefetching."""
+"""burstlab's data path, in Rust: staging, lazy prefetching, and the emulated file system."""
 
 from burstio._burstio import (
     Agent,
     Client,
     Copy,
+    EmulatedPfs,
     Engine,
     Listening,
     PeerLost,
@@ -22,6 +23,7 @@ __all__ = [
     "Agent",
     "Client",
     "Copy",
+    "EmulatedPfs",
     "Engine",
     "Listening",
     "PeerLost",

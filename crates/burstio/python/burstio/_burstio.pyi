@@ -203,3 +203,28 @@ class Permutations:
     def __new__(cls, seed: int) -> Permutations: ...
     def next(self, count: int) -> bytes:
         """As unsigned integers of 4 bytes."""
+
+@final
+class EmulatedPfs:
+    """A mounted emulated parallel file system (docs/emulated-pfs.md); served until unmounted."""
+
+    def __new__(
+        cls,
+        mountpoint: str | os.PathLike[str],
+        exports: Sequence[tuple[str, str | os.PathLike[str], bool]],
+        *,
+        metadata_latency_ms: float,
+        io_latency_ms: float,
+        bandwidth_mb_s: float,
+        metadata_rate: float,
+    ) -> EmulatedPfs:
+        """Mount. ``exports``: (name at the top, directory, whether read-only).
+
+        Raises OSError when it can't be mounted or an export can't be opened.
+        """
+    def unmount(self) -> None:
+        """Though files be open and operations wait. Raises OSError."""
+    def toggle_stall(self) -> bool:
+        """Let all operations wait, or go on; returns whether they wait now."""
+    def wait(self) -> None:
+        """Return when it is unmounted. Raises OSError."""

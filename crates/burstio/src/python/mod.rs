@@ -1,6 +1,7 @@
 //! The Python module `burstio._burstio`: one file of thin bindings for each part of the crate.
 
 mod copy;
+mod pfs;
 mod prefetch;
 
 use pyo3::prelude::*;
@@ -11,6 +12,9 @@ mod _burstio {
 
     #[pymodule_export]
     use super::copy::{PeerLost, PyCopy, PyListening, PyProgress, StagingFault};
+
+    #[pymodule_export]
+    use super::pfs::PyEmulatedPfs;
 
     #[pymodule_export]
     use super::prefetch::{
