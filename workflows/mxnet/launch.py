@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from images import NoImages, write_list
@@ -37,8 +37,10 @@ def main() -> int:
     """The exit status of the training; 1 when it can't begin."""
     cell = Path(os.environ["BURSTLAB_CELL_DIR"]).resolve()
     try:
-        command = training(Parameters.of(os.environ), cell)
-        status, why = run(command)
+        parameters = Parameters.of(os.environ)
+        hosts = Path(os.environ["BURSTLAB_HOSTFILE"]).read_text(encoding="utf-8").split()
+        command = training(parameters, hosts, cell)
+        status, why = run(command, [host for host in hosts for _ in range(parameters.ranks)])
     except (Unusable, BadParameter, NoImages, BurstlabError, OSError) as error:
         status, why = 1, str(error)
         print(f"{OWN}{why}", file=sys.stderr)
@@ -47,7 +49,7 @@ def main() -> int:
     return status
 
 
-def training(parameters: Parameters, cell: Path) -> list[str]:
+def training(parameters: Parameters, hosts: Sequence[str], cell: Path) -> list[str]:
     """The command that trains. Raises Unusable and what the list of images raises."""
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -58,7 +60,6 @@ def training(parameters: Parameters, cell: Path) -> list[str]:
     if not data:
         raise Unusable("BURSTLAB_DATA: give the directory of the class folders")
     write_list(Path(data), os.environ.get("BURSTLAB_MANIFEST", ""), cell)
-    hosts = Path(os.environ["BURSTLAB_HOSTFILE"]).read_text(encoding="utf-8").split()
     environment = rank_environment(parameters, cell)
     return [mpirun, *options(), *contexts(hosts, parameters.ranks, environment)]
 
@@ -81,10 +82,16 @@ def rank_environment(parameters: Parameters, cell: Path) -> dict[str, str]:
 
 
 def options() -> list[str]:
-    """How mpirun reaches the other hosts: as the cell does."""
+    """How mpirun reaches the other hosts: as the cell does.
+
+    What it keeps on a host goes into the cell's directory there, which is removed whatever happens.
+    """
     words = ["--oversubscribe", "--bind-to", "none", "--map-by", "slot"]
     if os.getuid() == 0:
         words.append("--allow-run-as-root")
+    if local := os.environ.get("BURSTLAB_LOCAL"):
+        for name in ("orte_tmpdir_base", "btl_vader_backing_directory"):
+            words += ["--mca", name, local]
     launch = os.environ.get("BURSTLAB_LAUNCH", "local")
     given = shlex.split(os.environ.get("BURSTLAB_LAUNCH_OPTIONS", ""))
     if launch == "ssh":
@@ -95,7 +102,7 @@ def options() -> list[str]:
     return [*words, *given]
 
 
-def contexts(hosts: list[str], ranks: int, environment: Mapping[str, str]) -> Iterator[str]:
+def contexts(hosts: Sequence[str], ranks: int, environment: Mapping[str, str]) -> Iterator[str]:
     """The ranks of each host in the hosts' order, each with an environment of its own.
 
     On another host, burstlab's agent knows the processes of a cell by its name and the host's.
@@ -113,8 +120,8 @@ def contexts(hosts: list[str], ranks: int, environment: Mapping[str, str]) -> It
         yield from ("env", *words, python, str(HERE / "train.py"))
 
 
-def run(command: list[str]) -> tuple[int, str]:
-    """Exit status as a shell gives it, and why it is not 0."""
+def run(command: list[str], where: Sequence[str]) -> tuple[int, str]:
+    """Exit status as a shell gives it, and why it is not 0; ``where`` is the host of each rank."""
     # With the steps that burstlab has on the same hosts, where mpirun calls srun.
     environment = {**os.environ, "SLURM_OVERLAP": "1"}
     child = subprocess.Popen(
@@ -132,10 +139,10 @@ def run(command: list[str]) -> tuple[int, str]:
         print(line, end="", flush=True)
         said.append(line.rstrip("\n"))
     status = child.wait()
-    return 128 - status if status < 0 else status, reason(said, status) if status else ""
+    return 128 - status if status < 0 else status, reason(said, status, where) if status else ""
 
 
-def reason(said: list[str], status: int) -> str:
+def reason(said: Sequence[str], status: int, where: Sequence[str]) -> str:
     """Why it failed: the first rank's own words, or what mpirun tells of ranks and hosts."""
     for line in said:
         if line.startswith(OWN):
@@ -144,7 +151,7 @@ def reason(said: list[str], status: int) -> str:
     if lost := LOST.search(told):
         return f"mpirun lost {lost[1]}"
     if killed := KILLED.search(told):
-        return f"rank {killed[1]} was {ended_how(-int(killed[2]))}"
+        return f"rank {killed[1]} on {where[int(killed[1])]} was {ended_how(-int(killed[2]))}"
     words = [line for line in said if line.strip("- ")]
     how = f"mpirun: {ended_how(status)}"
     return f"{how}: {words[-1].strip()}" if words and status > 0 else how
