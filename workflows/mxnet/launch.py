@@ -36,6 +36,7 @@ class Unusable(Exception):
 def main() -> int:
     """The exit status of the training; 1 when it can't begin."""
     cell = Path(os.environ["BURSTLAB_CELL_DIR"]).resolve()
+    (cell / "ranks.json").unlink(missing_ok=True)  # of an earlier run
     try:
         parameters = Parameters.of(os.environ)
         hosts = Path(os.environ["BURSTLAB_HOSTFILE"]).read_text(encoding="utf-8").split()
@@ -143,15 +144,18 @@ def run(command: list[str], where: Sequence[str]) -> tuple[int, str]:
 
 
 def reason(said: Sequence[str], status: int, where: Sequence[str]) -> str:
-    """Why it failed: the first rank's own words, or what mpirun tells of ranks and hosts."""
+    """Why it failed: what mpirun tells of ranks and hosts, or the first rank's own words.
+
+    The others may have words of their own, on what its death did to them.
+    """
+    told = " ".join(" ".join(said).split())
+    if killed := KILLED.search(told):
+        return f"rank {killed[1]} on {where[int(killed[1])]} was {ended_how(-int(killed[2]))}"
+    if lost := LOST.search(told):
+        return f"mpirun lost {lost[1]}"
     for line in said:
         if line.startswith(OWN):
             return line.removeprefix(OWN)
-    told = " ".join(" ".join(said).split())
-    if lost := LOST.search(told):
-        return f"mpirun lost {lost[1]}"
-    if killed := KILLED.search(told):
-        return f"rank {killed[1]} on {where[int(killed[1])]} was {ended_how(-int(killed[2]))}"
     words = [line for line in said if line.strip("- ")]
     how = f"mpirun: {ended_how(status)}"
     return f"{how}: {words[-1].strip()}" if words and status > 0 else how

@@ -7,19 +7,19 @@ square of it, mirrored half the time, the mean and deviation of ImageNet taken o
 import itertools
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 from parameters import Parameters
+from share import Share
 
 MEAN = np.array([123.68, 116.779, 103.939], dtype=np.float32)
 DEVIATION = np.array([58.393, 57.12, 57.375], dtype=np.float32)
 AHEAD = 4  # minibatches that are read before they are wanted, as ImageRecordIter does
-SEED = 20120101
+SEED = 20120101  # of the squares that are cut out
 # How a whole file begins, and what its last bytes hold.
 KINDS = {b"\xff\xd8": b"\xff\xd9", b"\x89PNG": b"IEND"}  # one file of ILSVRC2012 is a PNG
 LAST_BYTES = 1024  # some have a few bytes behind their end
@@ -29,32 +29,6 @@ Batches = Iterator[tuple[np.ndarray, np.ndarray]]  # pictures (batch, 3, side, s
 
 class BadImage(Exception):
     """Which file is not what it should be, and how."""
-
-
-@dataclass(frozen=True)
-class Image:
-    """One image of the data set: its path below the root, and its class."""
-
-    path: str
-    label: int
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one of all ranks has to read."""
-
-    rank: int
-    ranks: int
-    images: Sequence[Image]  # of the whole data set, the same on every rank
-
-    def steps(self, batch: int) -> int:
-        """Minibatches of an epoch: as many on every rank, so the last images may be left out."""
-        return len(self.images) // (self.ranks * batch)
-
-    def epoch(self, number: int, count: int) -> list[int]:
-        """Numbers of this rank's images in an epoch: no two ranks have one in common."""
-        order = np.random.RandomState(SEED + number).permutation(len(self.images))
-        return [int(i) for i in order[self.rank :: self.ranks][:count]]
 
 
 def read_whole(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from parameters import Parameters
-from reading import Share
+from share import Share
 
 RANKS = "ranks.json"
 COLUMNS = ("operation", "start_s", "elapsed_s", "host", "status", "rank", "wait_s")

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +20,8 @@ import mxnet as mx
 from mxnet import autograd, gluon
 from mxnet.gluon.model_zoo import vision
 from parameters import Parameters
-from reading import BadImage, Image, JpegFiles, RecordIO, Share
+from reading import BadImage, JpegFiles, RecordIO
+from share import Image, Share
 
 from report import write_report
 
@@ -62,7 +64,7 @@ def main() -> None:
             "device": str(device.device_type),
             "collectives": "NCCL" if mx.context.num_gpus() and hvd.nccl_built() else "MPI",
             "mxnet": mx.__version__,
-            "horovod": hvd.__version__ if hasattr(hvd, "__version__") else version("horovod"),
+            "horovod": version("horovod"),
             "started": [started, began],
         }
         write_report(Path(os.environ["BURSTLAB_CELL_DIR"]), chosen, share, everyones, about)
@@ -100,9 +102,13 @@ class Training:
             waits_s.append(time.monotonic() - asked_s)
             losses.append(self._step(pictures, labels))
         hvd.allreduce(mx.nd.zeros(1)).wait_to_read()  # until the last of them is there
+        elapsed_s = time.monotonic() - begun_s
+        if self._share.rank == 0:
+            told = f"{elapsed_s:.2f} s, of which {sum(waits_s):.2f} s without a minibatch"
+            print(f"epoch {number + 1} of {self._chosen.epochs}: {told}", flush=True)
         return {
             "start_s": start_s,
-            "elapsed_s": time.monotonic() - begun_s,
+            "elapsed_s": elapsed_s,
             "wait_s": sum(waits_s),
             "first_wait_s": waits_s[0],
             "images": len(losses) * self._chosen.batch,
@@ -156,13 +162,6 @@ def check_folders(data: Path, wanted: Sequence[Image]) -> None:
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise BadImage(f"{data}: the class folder {missing[0]}{more} is missing")
-
-
-def version(package: str) -> str:
-    """Of an installed package."""
-    from importlib.metadata import version as installed
-
-    return installed(package)
 
 
 def fail(why: str) -> NoReturn:

@@ -1,0 +1,75 @@
+"""Two ranks train one network, from record files or JPEG files, and what they tell is judged."""
+
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .running import WORKFLOW, Place
+
+pytestmark = pytest.mark.requires("mxnet")
+
+TIMES = ("training_time", "epoch_1_time", "epoch_2_time", "minibatch_wait_time")
+TIMES += ("first_minibatch_time", "process_start_time")
+
+
+@pytest.mark.parametrize("format", ["jpeg", pytest.param("recordio", marks=pytest.mark.slow)])
+def test_a_training_comes_to_a_good_end(place: Place, format: str) -> None:
+    record = place.run(format=format)
+    assert record["status"] == "ok", record["reason"] + place.log()
+    assert "2 ranks have the same parameters" in (place.cell / "check.log").read_text()
+
+    metrics = {metric["name"]: metric for metric in record["metrics"]}
+    packed = ("pack_time",) if format == "recordio" else ()
+    assert sorted(metrics) == sorted([*TIMES, *packed, "throughput"])
+    for name in (*TIMES, *packed):
+        assert (metrics[name]["unit"], metrics[name]["better"]) == ("s", "lower")
+    throughput, seconds = metrics["throughput"], metrics["training_time"]["value"]
+    assert (throughput["unit"], throughput["better"]) == ("images/s", "higher")
+    assert math.isclose(throughput["value"] * seconds, 2 * 32, rel_tol=1e-3), "2 epochs, all images"
+    epochs = metrics["epoch_1_time"]["value"] + metrics["epoch_2_time"]["value"]
+    assert math.isclose(epochs, seconds, abs_tol=1e-5), "neither start nor packing is in it"
+
+    facts = record["workload_facts"]
+    assert facts["engine"] == "MXNet 1.9.1, Horovod 0.28.1, MPI"
+    assert facts["images_per_epoch"] == "32 of 32"
+    assert facts["format"] == format
+    with (place.cell / "operations.csv").open(newline="") as file:
+        rows = [(row["operation"], row["rank"], row["status"]) for row in csv.DictReader(file)]
+    once = [("pack", "0"), ("pack", "1")] if format == "recordio" else []
+    done = [*once, *[("epoch", rank) for rank in "0011"]]
+    assert sorted(rows) == sorted((operation, rank, "0") for operation, rank in done)
+
+    ranks = json.loads((place.cell / "ranks.json").read_text())
+    refuses_other_parameters(place, ranks)
+
+
+def refuses_other_parameters(place: Place, ranks: list[dict[str, object]]) -> None:
+    """The verdict on reports that are not those of a good training."""
+
+    def verdict(told: list[dict[str, object]]) -> tuple[int, str]:
+        (place.cell / "ranks.json").write_text(json.dumps(told))
+        done = subprocess.run(
+            [WORKFLOW / "check"],
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("MXNET_")},
+                "BURSTLAB_PYTHON": sys.executable,
+                "BURSTLAB_CELL_DIR": str(place.cell),
+                "BURSTLAB_NODES": "2",
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, done.stdout.strip()
+
+    assert verdict(ranks)[0] == 0
+    assert verdict([ranks[0], {**ranks[1], "sha256": "0" * 64}]) == (
+        1,
+        "training wrong: the parameters of rank 1 on localhost are not those of rank 0",
+    )
+    assert verdict(ranks[:1]) == (1, "training wrong: 1 ranks report, 2 were started")
