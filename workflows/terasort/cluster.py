@@ -41,8 +41,7 @@ class Cluster:
     """Use ``running``."""
 
     def __init__(self, place: Place, parameters: Parameters, java: Java, hadoop: Hadoop) -> None:
-        self.place, self.java, self.hadoop = place, java, hadoop
-        self._parameters = parameters
+        self.place, self.parameters, self.java, self.hadoop = place, parameters, java, hadoop
         self._logs = place.directory / "hadoop"
         self._conf = self._logs / "conf"
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -99,7 +98,7 @@ class Cluster:
         place = self.place
         with ExitStack() as ports:
             kept = {name: ports.enter_context(FreePort()).number for name in PORTS}
-            self._configuration = Configuration(place, self._parameters, self.hadoop, kept)
+            self._configuration = Configuration(place, self.parameters, self.hadoop, kept)
             files = self._configuration.files()
             configuration.write(self._conf, files)
             (place.local / "terasort" / "tmp").mkdir(parents=True, exist_ok=True)
@@ -110,7 +109,7 @@ class Cluster:
 
     def _order(self, files: dict[str, str]) -> dict[str, Any]:
         """What every node is told."""
-        on_mount = self._parameters.spill == "mount"
+        on_mount = self.parameters.spill == "mount"
         return {
             "alone": self.place.alone,
             "java_home": str(self.java.home),

@@ -8,6 +8,7 @@ merges, output, checksums beside (`.crc`), as in the paper's figure 8.
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from failure import Failed
 
 PATIENCE_S = 120  # until a job's history has been written down
+HURRY_S = 20  # where it may never be, for the master itself has failed
 NAMES = {"MAP": "map", "REDUCE": "reduce"}
 
 
@@ -41,19 +43,17 @@ class History:
 
 
 def find(directory: Path, job: str) -> History:
-    """The history of ``job`` below ``directory``, as soon as it is there. Raises Failed.
-
-    The history server moves the file on while it is looked for.
-    """
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        for path in directory.rglob(f"{job}-*.jhist"):
-            try:
-                return read(path.read_text())
-            except FileNotFoundError:
-                continue
-        time.sleep(0.1)
+    """The history of ``job`` below ``directory``, as soon as it is there. Raises Failed."""
+    if text := _text(directory, job, PATIENCE_S):
+        return read(text)
     raise Failed(f"{directory}: no history of {job} within {PATIENCE_S} s")
+
+
+def failures(directory: Path, job: str) -> list[str]:
+    """Why tasks of ``job`` failed, as Hadoop's clients tell it; empty where there is no history."""
+    _, _, *lines = f"{_text(directory, job, HURRY_S)}\n\n".splitlines()
+    failed = ("MAP_ATTEMPT_FAILED", "REDUCE_ATTEMPT_FAILED")
+    return [body["error"] for event, body in _events(lines) if event in failed]
 
 
 def read(text: str) -> History:
@@ -72,6 +72,17 @@ def read(text: str) -> History:
         elif event == "JOB_FINISHED":
             totals = _counters(body["totalCounters"])
     return History(name, tuple(tasks), totals)
+
+
+def _text(directory: Path, job: str, patience_s: float) -> str:
+    """The history server moves the file on while it is looked for."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        for path in directory.rglob(f"{job}-*.jhist"):
+            with suppress(FileNotFoundError):
+                return path.read_text()
+        time.sleep(0.1)
+    return ""
 
 
 def _events(lines: list[str]) -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import history
 from cluster import Cluster
 from failure import Failed
 
@@ -21,6 +22,9 @@ _CAUSES = (
     re.compile(r"(Container \S+ is running beyond .+? of .+? memory used)"),
     re.compile(r"^Error: (.*)$", re.M),
     re.compile(r"((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .*)"),
+)
+_MEMORY = re.compile("heap space|OutOfMemory|memory limits|GC overhead")
+_CONSEQUENCES = (
     re.compile(r"Job \S+ failed with state \w+ due to: (.*)"),
     re.compile(r" ERROR (.*)"),
 )
@@ -55,7 +59,10 @@ def run(cluster: Cluster, program: str, arguments: Sequence[str]) -> Job:
     if client.returncode != 0 or job is None:
         cluster.check()  # a daemon that died is the cause behind whatever else went wrong
         how = ended_how(client.returncode)
-        raise Failed(f"{program} ended with {how}: {_cause(cluster, said)}")
+        why = _cause(cluster, said)
+        memory = cluster.parameters.container_memory_mb
+        hint = f" (TERASORT_CONTAINER_MEMORY_MB={memory})" if _MEMORY.search(why) else ""
+        raise Failed(f"{program} ended with {how}: {why}{hint}")
     return Job(program, job[1], start_s, elapsed_s)
 
 
@@ -64,12 +71,14 @@ def _cause(cluster: Cluster, said: str) -> str:
     if job := _JOB.search(said):
         application = cluster.application(job[1].replace("job_", "application_"))
         told += "\n" + str(application.get("diagnostics", ""))
+        if not any(pattern.search(told) for pattern in _CAUSES):  # the client may have missed it
+            told += "\n" + "\n".join(history.failures(cluster.place.mount / "history", job[1]))
     return cause(told)
 
 
 def cause(told: str) -> str:
     """Why a job failed, in one line, from all that its client and its master told."""
-    for pattern in _CAUSES:
+    for pattern in (*_CAUSES, *_CONSEQUENCES):
         if found := pattern.search(told):
             return found[1].strip()
     lines = told.strip().splitlines()

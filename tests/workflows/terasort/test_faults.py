@@ -98,7 +98,7 @@ def test_a_corrupted_block_is_told_with_its_file(cells: Cells) -> None:
 def test_too_little_memory_for_a_container_is_told(cells: Cells) -> None:
     cell = cells["narrow"]
     assert cell.status() == 1
-    assert "memory" in cell.reason()
+    assert "(TERASORT_CONTAINER_MEMORY_MB=96)" in cell.reason()
     assert cell.left_behind() == []
 
 
