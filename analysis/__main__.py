@@ -81,7 +81,8 @@ def _draw(parsed: argparse.Namespace) -> list[Path]:
     experiment = load_experiment(parsed.experiment)
     tables = records.load(_planned(parsed))
     output = parsed.output or parsed.results / "figures" / parsed.experiment / parsed.scale
-    drawn = [files.draw(registry.find(f), tables, output / f) for f in experiment.figures]
+    wanted = experiment.figures_at(parsed.scale)
+    drawn = [files.draw(registry.find(f), tables, output / f) for f in wanted]
     return [*(path for paths in drawn for path in paths), *files.tell(tables, output)]
 
 

@@ -162,7 +162,17 @@ def load(root: Path, text: str) -> Experiment:
             f"{BLOCK}.Tile: a dimension's name is lower-case letters, digits and _",
         ),
         ("demo:", "Demo:", "scales.Demo: a scale's name is lower-case letters, digits and _"),
-        ("demo:", "paper:\n  demo:", "scales.paper: None: a mapping is wanted, of repeats, blocks"),
+        (
+            "demo:",
+            "paper:\n  demo:",
+            "scales.paper: None: a mapping is wanted, of repeats, figures, blocks",
+        ),
+        (
+            "repeats: 2",
+            "figures: [sawada-2]\n    repeats: 2",
+            "scales.demo.figures.0: there is no 'sawada-2', did you mean 'sawada-1'? "
+            "(allowed: sawada-1)",
+        ),
         (
             "figures:",
             "part_of_demo: yes please\nfigures:",
@@ -177,6 +187,13 @@ def test_one_line_names_key_value_and_what_is_allowed(
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, GOOD.replace(old, new, 1))
     assert str(caught.value) == f"{tmp_path}/config/experiments/it.yaml: {line}"
+
+
+def test_a_scale_may_feed_some_of_the_figures_only(tmp_path: Path) -> None:
+    text = GOOD.replace("[sawada-1]", "[sawada-1, sawada-2]")
+    assert load(tmp_path, text).figures_at("demo") == ["sawada-1", "sawada-2"]
+    text = text.replace("repeats: 2", "figures: [sawada-2]\n    repeats: 2")
+    assert load(tmp_path, text).figures_at("demo") == ["sawada-2"]
 
 
 def test_two_blocks_with_one_cell(tmp_path: Path) -> None:

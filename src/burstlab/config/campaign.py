@@ -131,7 +131,7 @@ class Campaign:
 
     def figures(self, experiment: str, scale: str) -> list[str]:
         """Paths of the drawings of an experiment at one scale, and of its table of phases."""
-        figures = self._at(experiment, scale).figures
+        figures = self._at(experiment, scale).figures_at(scale)
         names = ["phases.html", *(f"{name}.svg" for name in figures)]
         return [f"results/figures/{experiment}/{scale}/{name}" for name in names]
 
@@ -227,7 +227,8 @@ class Campaign:
         run: time limits and directories may change without making a record outdated.
         """
         cell = self._cell(wildcards)
-        return f"{self._site_flags[cell.storage]} {' '.join(map(_quoted, cell.run_arguments()))}"
+        flags = [*self.site.emulation_arguments(cell.block.emulated_pfs), *cell.run_arguments()]
+        return f"{self._site_flags[cell.storage]} {' '.join(map(_quoted, flags))}"
 
     def _program(self, wildcards: Wildcards, output: object) -> str:
         """The last words of ``burstlab run``: what judges the workload's result, its program."""

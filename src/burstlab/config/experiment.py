@@ -18,6 +18,7 @@ from pydantic import (
 from burstlab.config.catalog import Catalog
 from burstlab.config.load import Document, allowed, load_yaml, wrong
 from burstlab.config.matrix import Point, Value, expand, text
+from burstlab.config.site import Costs
 from burstlab.dataset.make import manifest_path
 
 EXPERIMENTS = Path("config/experiments")
@@ -73,6 +74,9 @@ class Block(Document):
     cache: Literal["cold", "warm", "as-is"] = Field(
         "cold", description="State of the page cache before the workload starts."
     )
+    emulated_pfs: Costs = Field(
+        None, description="Costs of the parallel file system where the site's is emulated."
+    )
     runtime_min: int = Field(ge=2, description="The most a cell may take, in minutes.")
     product: dict[str, list[Scalar]] = Field(
         default={}, description="Dimensions, each with its values: all combinations are run."
@@ -119,6 +123,9 @@ class Scale(Document):
     """One size of the experiment."""
 
     repeats: int = Field(ge=1, description="How often each point is run.")
+    figures: list[str] | None = Field(
+        None, description="Those it feeds, where these are not all of the experiment's."
+    )
     blocks: list[Block] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -159,7 +166,15 @@ class Experiment(Document):
         if isinstance(info.context, Catalog):
             for number, figure in enumerate(self.figures):
                 _check_exists(f"figures.{number}", figure, info.context.figures)
+        for name, scale in self.scales.items():
+            for number, figure in enumerate(scale.figures or []):
+                _check_exists(f"scales.{name}.figures.{number}", figure, tuple(self.figures))
         return self
+
+    def figures_at(self, scale: str) -> list[str]:
+        """What one scale feeds."""
+        own = self.scales[scale].figures
+        return self.figures if own is None else own
 
     def cells(self, name: str, scale: str) -> Iterator["PlannedCell"]:
         """The cells of one scale; ``name`` is the experiment's own. Repeats vary slowest."""
@@ -213,7 +228,8 @@ class PlannedCell:
     def conditions(self) -> str:
         """What the numbers depend on and the path does not tell: a change makes them outdated."""
         block = self.block
-        return f"dataset={block.dataset} needs={','.join(block.needs)} cache={block.cache}"
+        told = f"dataset={block.dataset} needs={','.join(block.needs)} cache={block.cache}"
+        return f"{told} emulated_pfs={block.emulated_pfs}" if block.emulated_pfs else told
 
 
 def load_experiment(name: str, root: Path = Path(), catalog: Catalog | None = None) -> Experiment:
