@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
-from analysis.tables import CELLS, METRICS, OPERATIONS, REQUESTS, SPANS, TRANSFERS, Tables
+from analysis.tables import CELLS, METRICS, OF_SOME, OPERATIONS, REQUESTS, SPANS, TRANSFERS, Tables
 from burstlab.errors import ConfigurationError
 from burstlab.record import SCHEMA, TRACES, Record
 
@@ -191,15 +191,18 @@ def _table(record: str, name: str, schema: pl.Schema) -> pl.DataFrame:
     """The file beside the record; columns it has beyond ours are left out."""
     path = Path(record).parent / name
     wanted = {column: kind for column, kind in schema.items() if column != "record"}
+    optional = set(OF_SOME) if schema is OPERATIONS else set()
     try:
         table = pl.read_csv(path, schema_overrides=wanted)
+        for column in optional - set(table.columns):
+            table = table.with_columns(pl.lit(None, wanted[column]).alias(column))
         table = table.select(pl.lit(record).alias("record"), *wanted)
     except FileNotFoundError as error:
         field = "trace" if name in TRACES else "operations"
         raise RecordError(f"{record}: {field}: there is no {path}") from error
     except pl.exceptions.PolarsError as error:
         raise RecordError(f"{path}: {str(error).splitlines()[0]}") from error
-    for column in wanted:
+    for column in wanted.keys() - optional:
         if table[column].has_nulls():
             raise RecordError(f"{path}: {column}: a row has none")
     return table

@@ -1,6 +1,7 @@
 """The figures burstlab can draw, each one function from tables to a drawing.
 
-A module of figures is named after its paper and listed in PAPERS; adding a paper is adding one.
+A module of figures is named after its paper, or after one of the paper's workloads where it has
+many, and listed in PAPERS in the order of the figures.
 """
 
 import importlib
@@ -16,7 +17,7 @@ from burstlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-PAPERS = ("sawada", "storage", "trace")
+PAPERS = ("sawada", "terasort", "storage", "trace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,11 @@ OPERATIONS = pl.Schema(
         "elapsed_s": pl.Float64(),
         "host": pl.String(),
         "status": pl.Int64(),
+        "read_bytes": pl.Int64(),
+        "written_bytes": pl.Int64(),
     }
 )
+OF_SOME = ("read_bytes", "written_bytes")  # operations: null where the workload does not count them
 TRANSFERS = pl.Schema(
     {
         "record": pl.String(),

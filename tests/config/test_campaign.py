@@ -131,7 +131,7 @@ def test_the_site_s_scale_unless_another_is_asked_for() -> None:
     default = Campaign(ROOT, {"site": "local"}).targets("sawada")
     asked = Campaign(ROOT, {"site": "local", "scale": "paper"}).targets("sawada")
     assert default[0] == "results/sawada/demo/montage/pfs-none/n1/default/r1/record.json"
-    assert asked[-1] == "results/figures/sawada/paper/sawada-3.svg"
+    assert asked[-1] == "results/figures/sawada/paper/sawada-8.svg"
     assert asked == Campaign(ROOT, {"site": "abci"}).targets("sawada")
 
 
