@@ -8,7 +8,6 @@ everything is cleaned up. SIGTERM means the same.
 
 import json
 import os
-import queue
 import signal
 import sys
 import threading
@@ -31,6 +30,7 @@ PART = 400  # which quotes and backslashes at most double
 # is a job: slurmstepd outlives its slurmd and its srun, and keeps the stdin of its tasks open.
 SILENCE_S = 30.0
 GRACE_S = 1.0
+HELLO_S = 30.0  # the other end says it at once; over ssh nobody tells that it is gone
 
 
 class Agent:
@@ -54,16 +54,15 @@ class Agent:
                 ) from error
             raise
         self._node = Node(Host(host, directory), self._lease)
-        self._calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._job: dict[str, str] = hello["job"]
         self._heard = time.monotonic()
-        for work in (self._work, self._watch):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def serve(self) -> None:
-        """Until stdin ends or says close; calls run one after the other in a thread of theirs.
+        """Until stdin ends or says close; every call runs in a thread of its own.
 
-        This thread never touches a mount, so a call that hangs can't keep it from cleaning.
+        A cell calls while another call runs only when it has given that one up, to stop what the
+        call may hang in. This thread never touches a mount, so no call can keep it from cleaning.
         """
         _answer(self._host, ready=True, problems=self._reaped)
         for line in sys.stdin:
@@ -74,7 +73,7 @@ class Agent:
             if message.get("health"):
                 _answer(self._host, number=message["number"], result=self._deaths())
             else:
-                self._calls.put(message)
+                threading.Thread(target=self._act, args=(message,), daemon=True).start()
         problems = self.clean()
         _answer(self._host, closed=True, problems=problems)
 
@@ -108,24 +107,25 @@ class Agent:
             if ending(self._job):
                 os.kill(os.getpid(), signal.SIGTERM)
 
-    def _work(self) -> None:
-        while True:
-            message = self._calls.get()
-            try:
-                result = resolve(message["call"])(self._node, **message["arguments"])
-                _answer(self._host, number=message["number"], result=result)
-            except (BurstlabError, OSError) as error:
-                _answer(self._host, number=message["number"], error=str(error))
-            except Exception as error:
-                sys.excepthook(type(error), error, error.__traceback__)
-                _answer(self._host, number=message["number"], error=repr(error))
+    def _act(self, message: dict[str, Any]) -> None:
+        try:
+            result = resolve(message["call"])(self._node, **message["arguments"])
+            _answer(self._host, number=message["number"], result=result)
+        except (BurstlabError, OSError) as error:
+            _answer(self._host, number=message["number"], error=str(error))
+        except Exception as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            _answer(self._host, number=message["number"], error=repr(error))
 
 
 def main(arguments: list[str]) -> int:
     """``arguments``: the host's name as the allocation spells it, where the launcher knows it."""
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, _end)
+    signal.signal(signal.SIGALRM, _nobody)
+    signal.setitimer(signal.ITIMER_REAL, HELLO_S)
     line = sys.stdin.readline()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if not line:
         return 0
     hello = json.loads(line)["hello"]
@@ -155,6 +155,10 @@ def _own_name(names: list[str]) -> str:
 def _end(number: int, frame: object) -> None:
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
+
+
+def _nobody(number: int, frame: object) -> None:
+    sys.exit(f"burstlab.agent: nobody said hello within {HELLO_S:g} s")
 
 
 def _answer(host: str, **fields: Any) -> None:

@@ -1,0 +1,147 @@
+"""An agent as a process: what it does whoever is at the other end of its stdin."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cell.running import Place, until
+
+CELL = "cell-of-test"
+LIMIT_S = 60.0
+
+
+class Agent:
+    """One of host n1, spoken to over its pipes."""
+
+    def __init__(self, place: Place) -> None:
+        place.scratch.mkdir()
+        self._place = place
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "burstlab.agent", "n1"],
+            env=place.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def say(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """The next answer. Raises queue.Empty when none comes."""
+        answer: dict[str, Any] = json.loads(self._heard.get(timeout=LIMIT_S))
+        return answer
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._heard.put(line)
+
+    def hello(self, **fields: Any) -> None:
+        directory = self._place.scratch / "node"
+        about = {"id": CELL, "hosts": ["n1"], "directory": str(directory)}
+        self.say(hello={**about, "cell_dir": str(self._place.cell), "job": {}, **fields})
+        assert self.hear()["ready"] is True
+
+    def call(self, number: int, action: str, **arguments: Any) -> None:
+        self.say(call=action, arguments=arguments, number=number)
+
+    def close(self) -> None:
+        self.say(close=True)
+        assert self.hear()["problems"] == []
+        assert self.process.wait(LIMIT_S) == 0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def agent(place: Place) -> Iterator[Agent]:
+    agent = Agent(place)
+    yield agent
+    agent.process.kill()
+    agent.process.wait()
+    assert place.left_behind() == []
+
+
+def test_a_call_does_not_wait_for_one_that_was_given_up(agent: Agent, place: Place) -> None:
+    """Whoever stops a cell that warms its cache asks for the storage's end, and the next."""
+    agent.hello()
+    source = place.root / "fifo"
+    os.mkfifo(source)
+    read = f"sh -c 'exec cat {source}'"
+    agent.call(1, "burstlab.cache:enforce", state="cold", data="", drop_caches=read)
+    writer = until(lambda: _opened(source), "the first call is at work")
+    agent.call(2, "burstlab.storage.nodelocal:make_directory")
+    try:
+        assert agent.hear() == {"host": "n1", "number": 2, "result": None}
+        os.close(writer)
+        assert agent.hear()["number"] == 1
+    finally:
+        agent.close()
+
+
+def _opened(fifo: Path) -> int | None:
+    """A descriptor to write to a FIFO that is read by somebody."""
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def test_one_that_nobody_speaks_to_ends(place: Place) -> None:
+    """Behind ssh the other end of stdin may be a host that is gone, of which no one tells."""
+    script = "import sys; from burstlab import agent; agent.HELLO_S = 0.5; sys.exit(agent.main([]))"
+    agent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=place.environment(),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert agent.wait(LIMIT_S) == 1
+        assert agent.stderr is not None
+        assert "nobody said hello within 0.5 s" in agent.stderr.read()
+    finally:
+        agent.kill()
+        agent.communicate()
+
+
+def test_one_that_was_spoken_to_stays_however_long_it_hears_nothing(place: Place) -> None:
+    script = "import sys; from burstlab import agent; agent.HELLO_S = 0.2; sys.exit(agent.main([]))"
+    say = {"id": CELL, "hosts": ["n1"], "directory": str(place.root / "node"), "job": {}}
+    say["cell_dir"] = str(place.cell)
+    agent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=place.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert agent.stdin is not None and agent.stdout is not None
+    try:
+        agent.stdin.write(json.dumps({"hello": say}) + "\n")
+        agent.stdin.flush()
+        assert json.loads(agent.stdout.readline())["ready"] is True
+        with pytest.raises(subprocess.TimeoutExpired):
+            agent.wait(0.6)
+        assert agent.communicate("", timeout=LIMIT_S)
+        assert agent.returncode == 0
+    finally:
+        agent.kill()
+        agent.communicate()
