@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     Field,
     TypeAdapter,
     ValidationError,
@@ -32,18 +33,22 @@ _FIELDS: dict[str, Any] = {
 _EMULATION = create_model("Emulation", __doc__=Emulation.__doc__, **_FIELDS)
 
 
+def _costs(given: Options | None) -> Options | None:
+    return None if given is None else _checked(given, Emulation)
+
+
+Costs = Annotated[
+    dict[str, Any] | None,
+    WithJsonSchema(_EMULATION.model_json_schema()),
+    AfterValidator(_costs),
+]
+
+
 class Pfs(Document):
     """The parallel file system: where data sets come from and results go."""
 
     directory: str | None = Field(None, description="One that is mounted; $VARIABLES expand.")
-    emulated: Annotated[dict[str, Any] | None, WithJsonSchema(_EMULATION.model_json_schema())] = (
-        Field(None, description="Costs of burstlab's emulator.")
-    )
-
-    @field_validator("emulated")
-    @classmethod
-    def _options(cls, given: Options | None) -> Options | None:
-        return None if given is None else _checked(given, Emulation)
+    emulated: Costs = Field(None, description="Costs of burstlab's emulator.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Pfs":
@@ -112,6 +117,10 @@ class Site(Document):
             name: _checked(options, storage_class(name).Options, f"{name}.")
             for name, options in given.items()
         }
+
+    def emulation_arguments(self, costs: Options | None) -> list[str]:
+        """Flags for costs of an experiment's own, where the parallel file system is emulated."""
+        return [] if self.pfs.emulated is None else _pairs("--pfs-option", costs or {})
 
     def run_arguments(self, storage: str) -> list[str]:
         """Flags for ``burstlab run`` that say where a cell on ``storage`` runs."""
