@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from burstlab.process import this_boot
 from tests.cell.running import Place, until
 
 CELL = "cell-of-test"
@@ -51,7 +53,7 @@ class Agent:
 
     def hello(self, **fields: Any) -> None:
         directory = self._place.scratch / "node"
-        about = {"id": CELL, "hosts": ["n1"], "directory": str(directory)}
+        about = {"id": CELL, "hosts": ["n1"], "directory": str(directory), "boot": this_boot()}
         self.say(hello={**about, "cell_dir": str(self._place.cell), "job": {}, **fields})
         assert self.hear()["ready"] is True
 
@@ -125,7 +127,7 @@ def test_one_that_nobody_speaks_to_ends(place: Place) -> None:
 def test_one_that_was_spoken_to_stays_however_long_it_hears_nothing(place: Place) -> None:
     script = "import sys; from burstlab import agent; agent.HELLO_S = 0.2; sys.exit(agent.main([]))"
     say = {"id": CELL, "hosts": ["n1"], "directory": str(place.root / "node"), "job": {}}
-    say["cell_dir"] = str(place.cell)
+    say |= {"cell_dir": str(place.cell), "boot": this_boot()}
     agent = subprocess.Popen(
         [sys.executable, "-c", script],
         env=place.environment(),
@@ -145,3 +147,64 @@ def test_one_that_was_spoken_to_stays_however_long_it_hears_nothing(place: Place
     finally:
         agent.kill()
         agent.communicate()
+
+
+@pytest.fixture
+def workload(place: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that bears the cell's name, as srun passes it on."""
+    environment = {**place.environment(), "BURSTLAB_CELL": CELL}
+    process = subprocess.Popen(["sleep", "600"], env=environment)
+    until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n", "it has begun")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_elsewhere_it_ends_what_bears_the_cells_name(
+    workload: subprocess.Popen[bytes], agent: Agent
+) -> None:
+    agent.hello(boot="another host's")
+    agent.close()
+    assert workload.wait(LIMIT_S) == -signal.SIGTERM
+
+
+def test_elsewhere_the_next_cell_ends_it_in_a_dead_agents_stead(
+    workload: subprocess.Popen[bytes], agent: Agent, place: Place
+) -> None:
+    agent.hello(boot="another host's")
+    agent.process.kill()
+    agent.process.wait()
+    assert place.reap().returncode == 0
+    assert workload.wait(LIMIT_S) == -signal.SIGTERM
+
+
+def test_on_the_cells_own_host_that_is_the_cells_own_business(
+    agent: Agent, workload: subprocess.Popen[bytes]
+) -> None:
+    agent.hello(boot=this_boot())
+    agent.close()
+    assert workload.poll() is None
+
+
+@pytest.mark.requires("root")
+def test_elsewhere_who_lives_in_another_name_space_is_spared(place: Place, agent: Agent) -> None:
+    """A cell in a container of this very host seems to be elsewhere, and is seen from here."""
+    command = ["unshare", "--pid", "--fork", "--kill-child", "sleep", "600"]
+    outer = {**place.environment(), "BURSTLAB_CELL": "another"}
+    inside = subprocess.Popen(
+        [*command[:-2], "env", f"BURSTLAB_CELL={CELL}", *command[-2:]], env=outer
+    )
+    try:
+        until(lambda: _children(inside.pid), "it has begun")
+        agent.hello(boot="another name space's")
+        agent.close()
+        assert inside.poll() is None
+    finally:
+        inside.kill()
+        inside.wait()
+
+
+def _children(pid: int) -> list[int]:
+    """Those that run sleep."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(p) for p in found if Path(f"/proc/{p}/comm").read_text() == "sleep\n"]

@@ -20,6 +20,7 @@ from burstlab import lease
 from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Node, resolve
+from burstlab.process import this_boot
 from burstlab.scheduler.ending import ending
 from burstlab.supervision import ended_how
 
@@ -40,9 +41,10 @@ class Agent:
         self._host = host
         self._reaped = lease.reap()
         directory = Path(hello["directory"])
-        self._lease = Lease.create(
-            f"{hello['id']}.{host}", cell_dir=hello["cell_dir"], scratch=str(directory)
-        )
+        about = {"cell_dir": hello["cell_dir"], "scratch": str(directory)}
+        if hello["boot"] != this_boot():  # on its own host the cell ends what bears its mark
+            about["cell"] = hello["id"]
+        self._lease = Lease.create(f"{hello['id']}.{host}", **about)
         self._lease.mark()
         try:
             self._lease.directory(directory)

@@ -16,6 +16,7 @@ from burstlab.errors import NodeError
 from burstlab.launch import HOST, chatter, launcher
 from burstlab.lease import MARKER, Lease
 from burstlab.nodes import Host
+from burstlab.process import this_boot
 from burstlab.scheduler.ending import job_of
 from burstlab.supervision import ended_how
 
@@ -82,6 +83,7 @@ class AgentNodes:
             "directory": str(directory),
             "cell_dir": str(cell_dir),
             "job": job_of(os.environ),
+            "boot": this_boot(),
         }
         self._send({"hello": hello})
         answers = self._collect(lambda answer: "ready" in answer, START_S, "did not answer in time")

@@ -65,7 +65,8 @@ class Lease:
         """A new lease held by this process; ``about`` says for what (shown by `leases`).
 
         A ``scratch`` among it is the path of the first ``directory``: the beginning of a journal
-        is on disk before anything is done, and a crash may cost the rest.
+        is on disk before anything is done, and a crash may cost the rest. What bears the mark of
+        ``cell``, the lease's own elsewhere, is ended like what bears this one's.
         """
         identifier = identifier or f"{time.strftime('%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         journal = state_directory() / f"{identifier}.lease"
@@ -175,8 +176,8 @@ class Lease:
         storage is down.
         """
         daemons = {child.pid for name, child in self.children.items() if name != WORKLOAD}
-        found = process.members(f"{MARKER}={self.id}", but_not=daemons)
-        process.end(found, grace_s, patience_s=1.0)
+        found = {*process.members(f"{MARKER}={self.id}", but_not=daemons)}
+        process.end(found | self._guests(read(self.journal)), grace_s, patience_s=1.0)
 
     def clean(self, grace_s: float = 5.0) -> list[str]:
         """Undo, end the processes, unmount, remove the directories; returns what could not be."""
@@ -208,6 +209,7 @@ class Lease:
         me, left = Identity.of(os.getpid()), []
         for _ in range(3):  # who forked between the look and the signal is seen at the next
             found = set(process.members(f"{MARKER}={self.id}", sessions, held.directories))
+            found |= self._guests(held)
             # who is just becoming its program has no environment to be seen, but is written down
             found.update(identity for identity in read(self.journal).processes if identity.alive())
             found.discard(me)
@@ -215,6 +217,16 @@ class Lease:
                 return []
             left = process.end(found, grace_s)
         return left
+
+    def _guests(self, held: "Held") -> set[Identity]:
+        """What came here with the cell's own mark, which srun passes on.
+
+        A cell in a container of this very host is elsewhere, too; what it runs can be seen from
+        here, in a name space of its own.
+        """
+        if not (cell := held.about.get("cell")):
+            return set()
+        return {one for one in process.members(f"{MARKER}={cell}") if process.is_near(one.pid)}
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         """All of a line or nothing: half of one, on a full disk, would spoil the next."""

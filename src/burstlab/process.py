@@ -55,6 +55,14 @@ def this_boot() -> str:
 _boot = ""
 
 
+def is_near(pid: int) -> bool:
+    """Whether a process is in this one's PID name space, not in one below it."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # it has ended, or is another user's
+        return False
+
+
 def end(
     identities: Iterable[Identity], grace_s: float = 5.0, patience_s: float = 5.0
 ) -> list[Identity]:
