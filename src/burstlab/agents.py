@@ -69,12 +69,9 @@ class AgentNodes:
         self._chatter, self._ended = chatter(launch), f"{launch} has ended"
         # An agent is not of the cell but of a lease of its own: the cell, which ends what carries
         # its mark, is cleaned by it on this very host.
-        argv = [
-            "env",
-            "-u",
-            MARKER,
-            *launcher(launch)(names, _agent_command(launch), launch_options),
-        ]
+        scratch = lease.directory(f"{directory}.{launch}")
+        started = launcher(launch)(names, _agent_command(launch), launch_options, scratch)
+        argv = ["env", "-u", MARKER, *started]
         self._process = lease.spawn(argv, "agents", subprocess.PIPE, stdin=subprocess.PIPE,
                                     errors=self._log)  # fmt: skip
         hello = {
@@ -187,7 +184,7 @@ class AgentNodes:
                 elif wanted(answer):
                     answers[host] = answer
             if new := [host for host in self._lost if host not in lost_before]:
-                raise NodeError(new[0], self._lost[new[0]])
+                raise NodeError(*self._first_cause(new[0], [*new, *missing]))
         if lost_before:
             host = min(lost_before)
             raise NodeError(host, self._lost[host])
@@ -242,6 +239,12 @@ class AgentNodes:
         """The host whose fault it is: a launcher that starts all or none names it in its words."""
         words = self._with_words("").replace(":", " ").split()
         return next((host for host in missing if host in words), missing[0])
+
+    def _first_cause(self, lost: str, unheard: Sequence[str]) -> tuple[str, str]:
+        """A launcher that can't start one agent may kill the others, which is told before that."""
+        if self._number == 0 and (named := self._named([lost, *unheard])) != lost:
+            return named, self._with_words("its agent was not started")
+        return lost, self._lost[lost]
 
     def _with_words(self, what: str) -> str:
         """With the last line of the agents, or else of their login, but for the launcher's

@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,8 +50,7 @@ def check(function: Check) -> Check:
 def every_host_runs_the_command_once_and_its_words_arrive_unchanged(
     launch: str, hosts: list[str]
 ) -> None:
-    argv = [sys.executable, "-c", ECHO, *ODD]
-    done = run(launcher(launch)(hosts, argv, []), stdin="one line\nand a second\n")
+    done = run(launch, hosts, [sys.executable, "-c", ECHO, *ODD], "one line\nand a second\n")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
     assert sorted(one["on"] for one in told) == hosts
@@ -62,7 +62,7 @@ def every_host_runs_the_command_once_and_its_words_arrive_unchanged(
 @check
 def a_command_that_fails_on_one_host_is_told_with_its_host(launch: str, hosts: list[str]) -> None:
     script = f"uname -n; test $(uname -n) != {hosts[1]}"
-    done = run(launcher(launch)(hosts, ["sh", "-c", script], []))
+    done = run(launch, hosts, ["sh", "-c", script])
     said = done.stdout + done.stderr
     assert done.returncode != 0
     printed = [line for line in done.stdout.splitlines() if line in hosts]
@@ -74,7 +74,7 @@ def a_command_that_fails_on_one_host_is_told_with_its_host(launch: str, hosts: l
 def a_word_stands_for_the_host_where_the_launcher_knows_its_name(
     launch: str, hosts: list[str]
 ) -> None:
-    done = run(launcher(launch)(hosts, ["sh", "-c", 'echo "$1 $(uname -n)"', "sh", HOST], []))
+    done = run(launch, hosts, ["sh", "-c", 'echo "$1 $(uname -n)"', "sh", HOST])
     expected = [f"{HOST} {host}" if launch == "srun" else f"{host} {host}" for host in hosts]
     assert sorted(done.stdout.splitlines()) == expected
 
@@ -195,8 +195,14 @@ def act(reached: Nodes, script: str, fails: bool = False) -> dict[str, object] |
     return found
 
 
-def run(argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=LIMIT_S)
+def run(
+    launch: str, hosts: list[str], argv: list[str], stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory(prefix="burstlab-", dir=SCRATCH) as scratch:
+        launched = launcher(launch)(hosts, argv, [], Path(scratch))
+        return subprocess.run(
+            launched, input=stdin, capture_output=True, text=True, timeout=LIMIT_S
+        )
 
 
 if __name__ == "__main__":

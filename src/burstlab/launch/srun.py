@@ -1,6 +1,7 @@
 """One step of the Slurm job that holds the hosts, by srun(1); stdin goes to every task."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 # Why Slurm ended a step is asked of Slurm (burstlab.scheduler.ending).
 CHATTER = (
@@ -12,7 +13,12 @@ CHATTER = (
 )
 
 
-def command(hosts: Sequence[str], argv: Sequence[str], options: Sequence[str]) -> list[str]:
+def command(
+    hosts: Sequence[str],
+    argv: Sequence[str],
+    options: Sequence[str],
+    scratch: Path | None = None,
+) -> list[str]:
     """srun with one task a host; it shares the job's resources with the workload's own steps.
 
     The end of one task ends no other: who survives still has to clean up. A task is not bound
