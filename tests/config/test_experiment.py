@@ -55,7 +55,7 @@ def load(root: Path, text: str) -> Experiment:
             "runtime_minutes: 10",
             f"{BLOCK}.runtime_minutes: unknown key, did you mean 'runtime_min'? (allowed: "
             "workload, "
-            "dataset, needs, cache, runtime_min, product, zip, exclude)",
+            "dataset, needs, cache, emulated_pfs, runtime_min, product, zip, exclude)",
         ),
         (
             "workload: montage",
