@@ -5,32 +5,28 @@ allocation → storage → staging → cache state → workload → check → dr
 covered by the lease.
 """
 
-import errno
 import os
 import shlex
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from burstlab import cache, lease, record, reports
+from burstlab import cache, lease, record, reports, surroundings
 from burstlab.celldir import CellDirectory
 from burstlab.errors import (
-    AllocationError,
     BurstlabError,
     CheckError,
     ConfigurationError,
-    NodeError,
     Skipped,
     StorageError,
 )
+from burstlab.hosting import own_directory, parallel_file_system, reach_nodes
 from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
-from burstlab.pfs.emulation import Emulation
-from burstlab.pfs.site import DATASET, EmulatedPfs, MountedPfs, ParallelFileSystem
+from burstlab.pfs.site import ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
 from burstlab.provenance import CpuUse, provenance
 from burstlab.record import Record
@@ -38,6 +34,7 @@ from burstlab.request import Request
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
 from burstlab.supervision import Supervisor, ended_how
+from burstlab.verdict import WorkloadFailed, verdict
 
 if TYPE_CHECKING:
     from burstlab.lazy import LazyStaging
@@ -84,9 +81,11 @@ class Cell:
                 status, reason = "skipped", str(skip)
             except (Exception, Stopped) as error:
                 status, phase = "failed", self.timeline.phase
-                reason, exit_status = self._verdict(error)
+                reason, exit_status = verdict(
+                    error, getattr(self, "nodes", None), getattr(self, "supervisor", None)
+                )
             self._teardown()
-            self._judge_conditions(cpu)
+            self.issues += _conditions(self.request, cpu)
             done = Record(
                 status=status,
                 reason=reason,
@@ -146,7 +145,9 @@ class Cell:
         if request.staging == "lazy":
             with self.timeline.span("stage_in"):
                 data = self._start_lazy()
-        environment = self._environment(work, data)
+        environment = surroundings.environment(request, self.nodes, self.storage, work, data)
+        if self.lazy:
+            environment = {**environment, "BURSTLAB_AGENT": str(self.lazy.socket)}
         with self.timeline.span("run"):
             self._run_workload(environment)
         if request.check:
@@ -181,9 +182,10 @@ class Cell:
         self.lease.mark()
         self.supervisor = Supervisor(self.lease)
         self.supervisor.tick = self.timeline.tick
-        directory = self._own_directory(scratch)
-        self.nodes = self._nodes(directory)
-        self.pfs = self._parallel_file_system(directory)
+        directory = own_directory(scratch, self.lease)
+        self.nodes, problems = reach_nodes(request, directory, self.lease)
+        self.issues += problems
+        self.pfs = parallel_file_system(request, directory, self.lease)
         context = Context(
             id=identifier,
             directory=self.nodes.directory,
@@ -195,48 +197,6 @@ class Cell:
             time_limit_s=request.time_limit_s,
         )
         self.storage = request.storage(request.storage_options, context)
-
-    def _own_directory(self, scratch: Path) -> Path:
-        """The cell's node-local directory on this host."""
-        try:
-            return self.lease.directory(scratch)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EROFS):
-                raise
-            raise ConfigurationError(
-                f"--local-dir {scratch.parent}: {error.strerror} on {os.uname().nodename}: "
-                "a directory that is there and can be written is wanted, on every host"
-            ) from error
-
-    def _nodes(self, directory: Path) -> Nodes:
-        """Virtual nodes are directories here; other hosts get the same path on each."""
-        request = self.request
-        if request.allocation.virtual or request.launch == "local":
-            return VirtualNodes(directory, len(request.allocation.hosts), self.lease)
-        from burstlab.agents import AgentNodes
-
-        try:
-            nodes = AgentNodes(
-                request.allocation.hosts,
-                Path(f"{directory}.node"),
-                request.launch,
-                request.launch_options,
-                self.lease,
-                request.cell_dir,
-            )
-        except NodeError as error:
-            raise AllocationError(str(error)) from error
-        self.issues += nodes.problems
-        return nodes
-
-    def _parallel_file_system(self, directory: Path) -> ParallelFileSystem:
-        request = self.request
-        if isinstance(request.pfs, Emulation):
-            exports = {"cell": request.cell_dir}
-            if request.manifest:
-                exports[DATASET] = request.manifest.root
-            return EmulatedPfs(directory, request.pfs, exports, self.lease)
-        return MountedPfs(request.pfs or request.cell_dir, request.key.id, self.lease)
 
     def _data_directory(self) -> Path | None:
         """Where the workload reads its data set."""
@@ -306,35 +266,6 @@ class Cell:
     def _call_nodes(self, action: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.nodes.call(action, **arguments)
 
-    def _environment(self, work: Path, data: Path | None) -> dict[str, str]:
-        """What the workload sees (docs/reference.md)."""
-        request = self.request
-        hostfile = request.cell_dir / "hostfile"
-        hostfile.write_text(request.allocation.hostfile())
-        parameters = {
-            f"{request.key.workload}_{name}".upper(): value
-            for name, value in request.key.parameters.items()
-        }
-        return {
-            **os.environ,
-            **parameters,
-            "BURSTLAB_MOUNT": str(work),
-            "BURSTLAB_DATA": str(data or ""),
-            "BURSTLAB_MANIFEST": str(request.manifest.path if request.manifest else ""),
-            **({"BURSTLAB_AGENT": str(self.lazy.socket)} if self.lazy else {}),
-            "BURSTLAB_LOCAL": str(self.storage.context.hosts[0].local_dir),
-            "BURSTLAB_HOSTFILE": str(hostfile),
-            "BURSTLAB_NODES": str(len(request.allocation.hosts)),
-            "BURSTLAB_CORES": str(request.allocation.cores_per_node),
-            "BURSTLAB_LAUNCH": "local" if isinstance(self.nodes, VirtualNodes) else request.launch,
-            "BURSTLAB_LAUNCH_OPTIONS": shlex.join(request.launch_options),
-            "BURSTLAB_STORAGE": self.storage.name,
-            "BURSTLAB_SHARED": "true" if self.storage.shared else "false",
-            "BURSTLAB_CELL_DIR": str(request.cell_dir),
-            "BURSTLAB_PYTHON": sys.executable,
-            **self.storage.environment(),
-        }
-
     def _run_workload(self, environment: Mapping[str, str]) -> None:
         prefix = self.trace.prefix(environment) if self.trace else []
         traced = {**environment, "BURSTLAB_TRACE": shlex.join(prefix)}
@@ -384,45 +315,6 @@ class Cell:
         facts, issues = reports.read(self.request.cell_dir)
         self.facts |= facts
         self.issues += issues
-
-    def _judge_conditions(self, cpu: CpuUse) -> None:
-        """Validity issues of the machine and the data set."""
-        others = cpu.share_of_others()
-        if others > MOST_CPU_OF_OTHERS:
-            self.issues.append(f"others used {others:.0%} of this host's processors meanwhile")
-        manifest, memory = self.request.manifest, os.sysconf("SC_PAGE_SIZE") * PAGES
-        if manifest and manifest.size_bytes < memory and self.request.cache != "cold":
-            self.issues.append(
-                f"the data set ({manifest.size_bytes / 1e6:.0f} MB) fits in memory "
-                f"({memory / 1e9:.0f} GB) and the cache was {self.request.cache}"
-            )
-
-    def _verdict(self, error: BaseException) -> tuple[str, int]:
-        """Reason and exit status; a scheduler that ends the job, or a dead daemon, is the reason
-        behind whatever else went wrong."""
-        from burstlab.scheduler.ending import ending
-
-        own = isinstance(error, WorkloadFailed) and error.status < 128  # of no signal
-        if end := ending(patience_s=0.0 if own else 1.0):
-            if end.lost:
-                lost = [f"{host}: lost (Slurm says {state})" for host, state in end.lost.items()]
-                return "; ".join(lost), NodeError.exit_status
-            return f"stopped by the scheduler: {end.cause}", 128 + signal.SIGTERM
-        if isinstance(error, Stopped):  # by another scheduler that has lost a host, perhaps
-            lost = self.nodes.deaths(patience_s=2.0) if hasattr(self, "nodes") else []
-            return "; ".join([str(error), *lost]), error.status
-        deaths = self.supervisor.deaths() if hasattr(self, "supervisor") else []
-        if deaths and not isinstance(error, StorageError):
-            return "; ".join([*deaths, str(error)]), StorageError.exit_status
-        if isinstance(error, WorkloadFailed):
-            return str(error), error.status
-        if isinstance(error, BurstlabError):
-            return str(error), error.exit_status
-        if isinstance(error, OSError):
-            told = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-            return told, StorageError.exit_status
-        sys.excepthook(type(error), error, error.__traceback__)
-        return f"burstlab itself failed: {error!r}", BurstlabError.exit_status
 
     def _teardown(self) -> None:
         if not hasattr(self, "lease"):
@@ -478,10 +370,16 @@ def _job_facts() -> Mapping[str, Any] | None:
     return accounting.facts()
 
 
-class WorkloadFailed(BurstlabError):
-    """The workload's own failure; ``status`` as a shell would tell it, ``why`` as it says."""
-
-    def __init__(self, returncode: int, why: str = "") -> None:
-        told = f"the workload ended with {ended_how(returncode)}"
-        super().__init__(f"{told}: {why}" if why else told)
-        self.status = 128 - returncode if returncode < 0 else returncode
+def _conditions(request: Request, cpu: CpuUse) -> list[str]:
+    """Validity issues of the machine and the data set."""
+    issues = []
+    others = cpu.share_of_others()
+    if others > MOST_CPU_OF_OTHERS:
+        issues.append(f"others used {others:.0%} of this host's processors meanwhile")
+    manifest, memory = request.manifest, os.sysconf("SC_PAGE_SIZE") * PAGES
+    if manifest and manifest.size_bytes < memory and request.cache != "cold":
+        issues.append(
+            f"the data set ({manifest.size_bytes / 1e6:.0f} MB) fits in memory "
+            f"({memory / 1e9:.0f} GB) and the cache was {request.cache}"
+        )
+    return issues
