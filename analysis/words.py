@@ -8,9 +8,9 @@ import polars as pl
 from analysis.series import labelled
 
 SOURCES = {
-    "given": "real tiles, given by the user",
-    "fetched": "real tiles, fetched from the archive",
-    "synthetic": "synthetic tiles, made by burstlab's generator",
+    "given": "real files, given by the user",
+    "fetched": "real files, fetched from the archive",
+    "synthetic": "synthetic files, made by burstlab's generator",
 }
 MOST_ISSUES = 4
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

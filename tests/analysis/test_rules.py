@@ -72,7 +72,7 @@ def snakemake(place: Path, *arguments: str) -> str:
 def test_report_is_made_from_records_and_only_when_they_change(checkout: Path) -> None:
     snakemake(checkout, "demo", "report")
     page = (checkout / "results/report.html").read_text()
-    assert "synthetic tiles, made by burstlab" in page
+    assert "synthetic files, made by burstlab" in page
     assert "The parallel file system is emulated" in page
     assert "it needs separate hosts" in page
     assert "sawada-1.svg" in page

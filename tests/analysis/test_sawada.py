@@ -186,6 +186,6 @@ def test_the_conditions_of_the_runs_are_told(make: Make, tmp_path: Path) -> None
         machine = {"hostname": "laptop", "cores": 2, "cpu_model": "A CPU", "load_before": before}
         make("pfs", repeat=repeat, provenance=machine)
     told = words(draw("sawada-1", tmp_path).canvas)
-    assert "2mass-test (synthetic tiles, made by burstlab's generator; 12 files, 1.6 MB)" in told
+    assert "2mass-test (synthetic files, made by burstlab's generator; 12 files, 1.6 MB)" in told
     assert "cache: cold · 2 cores, A CPU · load before a run: 0.1 to 2.5" in told
     assert "the parallel file system is emulated" in told

@@ -20,7 +20,7 @@ def told(tmp_path: Path) -> str:
 def test_synthetic_data_and_emulated_storage_are_called_so(make: Make, tmp_path: Path) -> None:
     make("pfs")
     text = told(tmp_path)
-    assert "2mass-test (synthetic tiles, made by burstlab's generator; 12 files, 1.6 MB)" in text
+    assert "2mass-test (synthetic files, made by burstlab's generator; 12 files, 1.6 MB)" in text
     assert "The parallel file system is emulated (type fuse, metadata_latency_ms 1.0" in text
     assert "pfs (emulated), in place" in text
     assert "engine rake 13.0.6" in text
@@ -28,7 +28,7 @@ def test_synthetic_data_and_emulated_storage_are_called_so(make: Make, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("source", "phrase"), [("given", "real tiles, given"), ("fetched", "real tiles, fetched")]
+    ("source", "phrase"), [("given", "real files, given"), ("fetched", "real files, fetched")]
 )
 def test_real_data_are_called_so(make: Make, tmp_path: Path, source: str, phrase: str) -> None:
     dataset = {"name": "orion", "source": source, "files": 10, "bytes": 21_110_400}
