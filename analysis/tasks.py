@@ -135,7 +135,9 @@ def _numbers(page: Page, bins: pl.DataFrame, names: list[str], top: float) -> No
 
 
 def _megabytes(size: float) -> str:
-    return f"{size:,.0f} B" if size < 1e4 else f"{size / 1e6:,.4g} MB"
+    if size < 1e4:
+        return f"{size:,.0f} B"
+    return f"{size / 1e6:,.0f} MB" if size >= 1e9 else f"{size / 1e6:.4g} MB"
 
 
 def _bin(size: int) -> int:

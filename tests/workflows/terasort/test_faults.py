@@ -13,13 +13,17 @@ from burstlab.process import end
 
 from .running import TeraCell
 
-pytestmark = [pytest.mark.requires("terasort", "hadoop"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.requires("terasort", "hadoop"),
+    pytest.mark.slow,
+    pytest.mark.timeout(900),  # of the fixture: JVMs on a loaded machine
+]
 Cells = dict[str, TeraCell]
 
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
-    """Started, and struck where that has to be done while they run."""
+    """All at their ends; struck where that had to be done while they ran."""
     found: Cells = {}
     try:
         for name, nodes, parameters in (
@@ -32,6 +36,8 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
             found[name] = TeraCell(root).begin(nodes, **parameters)
         kill_a_node_manager(found["killed"])
         corrupt_a_block(found["corrupted"])
+        for cell in found.values():
+            cell.status()
         yield found
     finally:
         for cell in found.values():

@@ -1,0 +1,91 @@
+"""TeraSort on the Slurm nodes of a lab: a NodeManager on each, reached by the cell's launcher.
+
+The two cells run side by side, each on two nodes.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cells import LabCell, Machine, await_, command_line, pids_on
+from tests.lab.cluster import NODES, REPOSITORY, Cluster
+from tests.lab.conftest import cluster as cluster
+
+from .running import DEADLINE_S, SMALL
+
+pytestmark = [
+    pytest.mark.requires("root", "netns", "lab", "ssh", "terasort", "hadoop"),
+    pytest.mark.slow,
+    pytest.mark.timeout(900),  # of the fixture: JVMs on a loaded machine
+]
+MANAGER = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+TASK = "org.apache.hadoop.mapred.YarnChild"
+SIZES_MB = {"good": "1", "killed": "500"}
+
+
+@pytest.fixture(scope="module")
+def machines(cluster: Cluster) -> dict[str, Machine]:
+    """As they were before any cell."""
+    return {node: Machine(cluster, node) for node in NODES}
+
+
+@pytest.fixture(scope="module")
+def cells(cluster: Cluster, machines: dict[str, Machine]) -> dict[str, LabCell]:
+    """One by ssh; one by srun, struck on the way; both at their ends."""
+    found = {}
+    for name, launch, nodes in (("good", "ssh", NODES[:2]), ("killed", "srun", NODES[2:])):
+        cell = found[name] = LabCell(cluster, f"terasort-{name}", nodes)
+        labels = {"workload": "terasort", **SMALL, "size_mb": SIZES_MB[name]}
+        flags = [word for item in labels.items() for word in ("--label", "=".join(item))]
+        flags += ["--needs", "shared", "--check", f"{REPOSITORY}/workflows/terasort/check"]
+        path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        run = f"exec {REPOSITORY}/workflows/terasort/run"
+        cell.submit("pfs", run, *flags, launch=launch, variables=path)
+    kill_a_node_manager(cluster, found["killed"], "node04")
+    for cell in found.values():
+        cell.finish(DEADLINE_S)
+    return found
+
+
+def kill_a_node_manager(cluster: Cluster, cell: LabCell, node: str) -> None:
+    """Together with what it would tell, once a task of its own runs."""
+
+    def working() -> bool:
+        return cell.ended() or bool(running(cluster, node, TASK))
+
+    await_(working, f"a map runs on {node}", DEADLINE_S)
+    assert not cell.ended(), cell.said()
+    [manager] = running(cluster, node, MANAGER)
+    os.kill(manager, signal.SIGKILL)
+
+
+def running(cluster: Cluster, node: str, word: str) -> list[int]:
+    """Java's processes on a node that run the class ``word``."""
+    lines = {pid: command_line(pid) for pid in pids_on(cluster, node)}
+    return [pid for pid, line in lines.items() if word in line and line[0].endswith("java")]
+
+
+def test_a_killed_node_manager_of_another_host(
+    cells: dict[str, LabCell], machines: dict[str, Machine]
+) -> None:
+    record = cells["killed"].record()
+    assert record is not None and record["status"] == "failed"
+    assert "node04: its NodeManager died (killed by SIGKILL)" in record["reason"]
+    assert [what for node in cells["killed"].nodes for what in machines[node].left()] == []
+
+
+def test_a_node_manager_runs_on_each_node(
+    cells: dict[str, LabCell], machines: dict[str, Machine]
+) -> None:
+    cell = cells["good"]
+    record = cell.record()
+    assert record is not None and record["status"] == "ok", cell.said()
+    names = [metric["name"] for metric in record["metrics"]]
+    assert names == ["teragen_time", "terasort_time", "teravalidate_time"]
+    log = (cell.seen / "hadoop/resourcemanager.log").read_text()
+    for node in cell.nodes:
+        assert f"{node}(cmPort" in log, f"no NodeManager of {node} has registered"
+    assert [what for node in cell.nodes for what in machines[node].left()] == []
