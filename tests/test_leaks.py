@@ -150,7 +150,7 @@ def test_what_no_worker_can_tell_is_told_at_the_end(tmp_path: Path) -> None:
         import os, subprocess
         def test_it():
             hidden = {"PATH": os.environ["PATH"], "BURSTLAB_CELL": "0101-000000-abcdef"}
-            subprocess.run("setsid sleep 60 >/dev/null &", shell=True, env=hidden, cwd="/")
+            subprocess.Popen(["setsid", "-f", "sleep", "60"], env=hidden, cwd="/").wait()
         """,
         "-n2",
         CI="true",
