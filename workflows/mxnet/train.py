@@ -53,7 +53,7 @@ def main() -> None:
     started = float(os.environ["MXNET_STARTED"])
     mine: dict[str, Any] = {
         "rank": hvd.rank(),
-        "host": os.environ["MXNET_HOST"],
+        "host": os.environ["BURSTLAB_HOST"],
         "pack": [ready, packed - ready],
         "epochs": [training.epoch(batches, number) for number in range(chosen.epochs)],
         "sha256": training.checksum(),
@@ -167,7 +167,9 @@ def check_folders(data: Path, wanted: Sequence[Image]) -> None:
 def fail(why: str) -> NoReturn:
     """End this rank at once, and with it all others: an orderly end would wait for them."""
     rank = hvd.rank() if hvd.is_initialized() else os.environ.get("OMPI_COMM_WORLD_RANK")
-    print(f"mxnet: rank {rank} on {os.environ['MXNET_HOST']}: {why}", file=sys.stderr, flush=True)
+    print(
+        f"mxnet: rank {rank} on {os.environ['BURSTLAB_HOST']}: {why}", file=sys.stderr, flush=True
+    )
     os._exit(1)
 
 
