@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -252,3 +254,15 @@ def test_a_thousand_pipelines_leave_nothing(files: Numbered) -> None:
                 pipeline.take()
     assert all(now <= then for now, then in zip(held(), before, strict=True))
     assert not children()
+
+
+def test_nothing_of_burstlab_s_configuration_is_imported() -> None:
+    """Chainer's Python has none of its packages."""
+    program = (
+        "import sys, burstlab.pipelines, burstlab.pipelines.direct, burstlab.pipelines.paper3; "
+        "import burstlab.pipelines.lazy; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = set(done.stdout.split())
+    assert not found & {"pydantic", "yaml", "numpy", "PIL", "burstio", "burstlab.config"}
