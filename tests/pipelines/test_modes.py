@@ -227,7 +227,7 @@ def test_what_does_not_go_together_is_told() -> None:
     for mode, options, told in (
         ("fast", Options(), "there are direct"),
         ("ssd", Options(), "local= is wanted"),
-        ("lazy", Options(agent=Path("x"), engine={"tee": False}), "the agent has options"),
+        ("lazy", Options(agent=Path("x"), engine={"tee": False}), "the agent has its own options"),
     ):
         with pytest.raises(PipelineError, match=told):
             open_pipeline(mode, Numbered("/", ["a"]), options)  # type: ignore[arg-type]
