@@ -87,6 +87,7 @@ def options() -> list[str]:
     What it keeps on a host goes into the cell's directory there, which is removed whatever happens.
     """
     words = ["--oversubscribe", "--bind-to", "none", "--map-by", "slot"]
+    words += ["--mca", "mpi_yield_when_idle", "1"]  # readers want the cores of ranks that wait
     if os.getuid() == 0:
         words.append("--allow-run-as-root")
     if local := os.environ.get("BURSTLAB_LOCAL"):
