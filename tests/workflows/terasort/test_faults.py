@@ -108,6 +108,24 @@ def test_too_little_memory_for_a_container_is_told(cells: Cells) -> None:
     assert cell.left_behind() == []
 
 
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("ResourceManager", "the ResourceManager died (killed by SIGKILL)"),
+        ("JobHistoryServer", "the history server died (killed by SIGKILL)"),
+        # What it started outlives it, and goes with the cell.
+        ("terasort/node.py", "node01: its connection is lost"),
+    ],
+)
+def test_a_killed_daemon_is_told(tmp_path: Path, word: str, why: str) -> None:
+    cell = TeraCell(tmp_path).begin()
+    cell.await_(lambda: cell.daemons("nodemanager.NodeManager"), "the NodeManager runs")
+    assert end(cell.daemons(word), grace_s=0) == []
+    assert cell.status() == 1
+    assert why in cell.reason()
+    assert cell.left_behind() == []
+
+
 def test_a_cell_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
     cell = TeraCell(tmp_path).begin()
     cell.await_(lambda: cell.daemons("ResourceManager"), "daemons run")
