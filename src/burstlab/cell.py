@@ -119,7 +119,7 @@ class Cell:
         if request.trace:
             from burstlab.tracing.cell import CellTrace
 
-            self.trace = CellTrace(request.cell_dir)
+            self.trace = CellTrace(request.cell_dir, request.trace)
         with self.timeline.span("allocation"):
             self._hold_hosts()
         if why := self.storage.unavailable():

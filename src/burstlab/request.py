@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # How a data set gets to the hosts (burstlab.staging, docs/how-to/stage-a-dataset.md).
 STAGING_METHODS = ("copy", "tree", "shard", "archive", "paper")
+# What counts a workload's reads and writes (burstlab.tracing, docs/how-to/trace-io.md).
+TRACERS = ("strace", "bpftrace")
 
 
 class Request(NamedTuple):
@@ -38,7 +40,7 @@ class Request(NamedTuple):
     stage_out: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     time_limit_s: float = 0.0
-    trace: bool = False  # count what the workload reads and writes (burstlab.tracing)
+    trace: str = ""  # by what its reads and writes are counted: one of TRACERS, or not at all
     repeat_command: tuple[str, ...] = ()  # what the user types to run it again
 
     @property

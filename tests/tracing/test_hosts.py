@@ -43,30 +43,31 @@ def test_a_command_on_another_host_is_traced_by_the_prefix(tmp_path: Path, sshd:
     assert record(tmp_path, sshd, TRACED)["trace"]["written_bytes"] == 5000
 
 
+@pytest.mark.slow
 def test_without_the_prefix_it_is_not(tmp_path: Path, sshd: Sshd) -> None:
     plain = TRACED.replace("$BURSTLAB_TRACE ", "")
     assert record(tmp_path, sshd, plain)["trace"]["written_bytes"] == 0
 
 
 def test_hosts_without_a_trace_and_cut_ones_are_told(tmp_path: Path) -> None:
-    trace = CellTrace(tmp_path)
+    trace = CellTrace(tmp_path, "strace")
     parts = tmp_path / "trace"
     parts.mkdir()
     row = [1, "dd", "work", "a", 1, 10, 2, 20]
-    part = {"files": [row], "requests": [], "unseen": [], "no_files": [0, 0]}
+    part = {"files": [row], "requests": [], "unseen": [], "no_files": [0, 0], "whole": True}
     for number in (1, 2):
         (parts / f"n1.{number}.json").write_text(json.dumps({"host": "n1", **part}))
     (parts / "n2.7.json").touch()
     facts, issues = trace.collect(hosts=4)
     assert facts["read_bytes"] == 20 and facts["hosts"] == ["n1"]
-    assert "the trace of n2 is not whole: its tracer was ended" in issues
+    assert "the trace of n2 is not whole: its tracer ended early" in issues
     assert any("traced on n1, n2 only, of 4 hosts" in issue for issue in issues)
     processes = [line.split(",")[1] for line in (tmp_path / "trace-files.csv").open()]
     assert processes == ["process", "1", "2"], "those of different tracers are different"
 
 
 def test_the_prefix_names_what_the_host_must_have(tmp_path: Path) -> None:
-    words = CellTrace(tmp_path).prefix(
+    words = CellTrace(tmp_path, "strace").prefix(
         {"BURSTLAB_MOUNT": "/m/work", "BURSTLAB_DATA": "", "BURSTLAB_LOCAL": "/l"}
     )
     assert words[0] == sys.executable

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.tracing.counting import Counts
+from burstlab.tracing.counting import Counts, Places
 from burstlab.tracing.strace import (
     Became,
     Ended,
@@ -98,7 +98,7 @@ def test_any_name_of_a_file_is_read_back(tmp_path: Path, name: str) -> None:
 
 
 def table(told: str, **places: str) -> list[list[object]]:
-    counts = Counts(places)
+    counts = Counts(Places(places))
     for event in seen(told):
         counts.add(event)
     rows: list[list[object]] = counts.result()["files"]

@@ -21,7 +21,7 @@ from burstlab.errors import ConfigurationError
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import CellKey
-from burstlab.request import STAGING_METHODS, Request
+from burstlab.request import STAGING_METHODS, TRACERS, Request
 from burstlab.storage import STORAGES, storage_class
 
 LABELS = ("experiment", "scale", "workload", "dataset", "repeat")
@@ -63,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stage-out", action="append", default=[], metavar="GLOB", help="results to keep")
     add("--check", default="", metavar="COMMAND", help="judges the result, in the same environment")
     add("--time-limit", type=_at_least(float, 0), default=0.0, metavar="SECONDS", help="0: none")
-    add("--trace-io", action="store_true", help="count reads and writes of each file (slower)")
+    add("--trace-io", nargs="?", choices=TRACERS, const=TRACERS[0], default="",
+        help="count reads and writes of each file; slower (default: strace)")  # fmt: skip
     add("--cell-dir", help="record, logs and results (default: results/run/ID)")
     add("--label", action="append", default=[], metavar="KEY=VALUE",
         help=f"{', '.join(LABELS)}; anything else is a parameter of the workload")  # fmt: skip

@@ -14,6 +14,7 @@ from burstlab.doctor import jars, pythons
 from burstlab.doctor.environments import Environment, find_command, installed_packages
 
 FUSE_DEVICE = Path("/dev/fuse")
+KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
@@ -59,6 +60,15 @@ def network_namespaces() -> str | None:
 def drop_caches() -> str | None:
     """Whether all caches of this machine can be dropped at once."""
     return None if os.access(DROP_CACHES, os.W_OK) else f"{DROP_CACHES} can't be written"
+
+
+def bpftrace() -> str | None:
+    """Whether bpftrace can follow a workload, but for tracefs, which is mounted by hand."""
+    if find_command("bpftrace") is None:
+        return "the command bpftrace is missing"
+    if os.uname().machine != "x86_64" or not KERNEL_TYPES.exists():
+        return f"the kernel is none of x86-64 with {KERNEL_TYPES}"
+    return root()
 
 
 def pwrake() -> str | None:
@@ -124,6 +134,12 @@ CAPABILITIES = {
         torch,
         "pip install torch into .venv, of the build that your GPUs want",
         optional="its wheels take 5 GB, so nothing installs them unasked",
+    ),
+    "bpftrace": Capability(
+        "burstlab run --trace-io bpftrace",
+        bpftrace,
+        "as root, install bpftrace (Debian's package of this name)",
+        optional="--trace-io by strace counts the same, and needs no rights",
     ),
     "pwrake": Capability(
         "Montage under Pwrake, the paper's engine",

@@ -31,9 +31,10 @@ UNSEEN = {
 class CellTrace:
     """Made before anything is started, so that a cell that can't be traced is told at once."""
 
-    def __init__(self, cell_dir: Path) -> None:
-        """Raises ConfigurationError where nothing can be traced."""
-        self._tracer = _require()
+    def __init__(self, cell_dir: Path, way: str) -> None:
+        """``way``: one of burstlab.request.TRACERS. Raises ConfigurationError where it can't."""
+        self._tracer = {"strace": _strace, "bpftrace": _bpftrace}[way]()
+        self._way = way
         self._cell_dir = cell_dir
         shutil.rmtree(cell_dir / PARTS, ignore_errors=True)
 
@@ -49,7 +50,7 @@ class CellTrace:
             "cell": os.fspath(self._cell_dir),
         }
         given = [f"{place}={path}" for place, path in places.items() if path]
-        tracer = [sys.executable, "-P", "-m", "burstlab.tracing"]
+        tracer = [sys.executable, "-P", "-m", "burstlab.tracing", self._way]
         return [*tracer, os.fspath(self._cell_dir / PARTS), *given, "--"]
 
     def collect(self, hosts: int) -> tuple[dict[str, Any], list[str]]:
@@ -59,17 +60,18 @@ class CellTrace:
         """
         parts, cut = [], []
         for path in sorted((self._cell_dir / PARTS).glob("*.json")):
-            if text := path.read_text():
-                parts.append(json.loads(text))
-            else:
+            part = json.loads(path.read_text() or "{}")
+            if not part.get("whole"):
                 cut.append(path.name.rsplit(".", 2)[0])
+            if part:
+                parts.append(part)
         requests = ([part["host"], *row] for part in parts for row in part["requests"])
         _write(self._cell_dir / TRACES[0], FILES, _files(parts))
         _write(self._cell_dir / TRACES[1], REQUESTS, requests)
         shutil.rmtree(self._cell_dir / PARTS, ignore_errors=True)
         seen = sorted({*cut, *(part["host"] for part in parts)})
         issues = [f"traced by {self._tracer['tool']}: no time of this run is that of another"]
-        issues += [f"the trace of {host} is not whole: its tracer was ended" for host in cut]
+        issues += [f"the trace of {host} is not whole: its tracer ended early" for host in cut]
         if len(seen) < hosts:
             issues.append(
                 f"traced on {', '.join(seen)} only, of {hosts} hosts: what ran on the others is "
@@ -78,7 +80,7 @@ class CellTrace:
         return {**self._tracer, **_totals(parts)}, [*issues, *_unseen(parts)]
 
 
-def _require() -> dict[str, str]:
+def _strace() -> dict[str, str]:
     """What traces here, for the record."""
     if shutil.which("strace") is None:
         raise ConfigurationError(
@@ -94,6 +96,26 @@ def _require() -> dict[str, str]:
         )
     version = _asked(["strace", "-V"]).stdout.partition("\n")[0].split()[-1]
     return {"tool": f"strace {version}", "filter": "" if NO_FILTER in tried.stderr else "seccomp"}
+
+
+def _bpftrace() -> dict[str, str]:
+    if shutil.which("bpftrace") is None:
+        raise ConfigurationError(
+            "--trace-io bpftrace: bpftrace is not here: install it, or use strace"
+        )
+    lacking = [what for what, there in {
+        "root": os.geteuid() == 0,
+        "an x86-64 processor": os.uname().machine == "x86_64",
+        "/sys/kernel/btf/vmlinux": Path("/sys/kernel/btf/vmlinux").exists(),
+        "/sys/kernel/tracing (mount -t tracefs none /sys/kernel/tracing)":
+            Path("/sys/kernel/tracing/events/raw_syscalls").exists(),
+    }.items() if not there]  # fmt: skip
+    if lacking:
+        raise ConfigurationError(
+            f"--trace-io bpftrace: it wants {', '.join(lacking)}; strace does without"
+        )
+    told = _asked(["bpftrace", "--version"]).stdout.split()
+    return {"tool": f"bpftrace {told[-1].removeprefix('v')}"}
 
 
 def _asked(command: list[str]) -> subprocess.CompletedProcess[str]:

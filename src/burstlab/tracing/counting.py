@@ -2,12 +2,11 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from burstlab.tracing.strace import Became, Ended, Event, Started, Transfer, Unseen, plain
 
-ELSEWHERE = "elsewhere"
 UNKNOWN = "?"  # a program whose start was not seen
 NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")  # and whatever is no path
 SHARED_MEMORY = "/dev/shm/"
@@ -41,12 +40,31 @@ class Process:
         return next((process.program for process in self.line() if process.program), UNKNOWN)
 
 
-class Counts:
-    """Adds events up; ``places`` are directories by name, of which the innermost counts."""
+class Places:
+    """Directories by name, of which the innermost counts."""
+
+    ELSEWHERE = "elsewhere"
 
     def __init__(self, places: Mapping[str, str]) -> None:
         found = {name: os.path.realpath(path) + "/" for name, path in places.items()}
         self._places = sorted(found.items(), key=lambda place: -len(place[1]))
+
+    def locate(self, path: str) -> tuple[str, str]:
+        """Name of a place and the path in it; no name for what is no file."""
+        shared = path.startswith(SHARED_MEMORY)
+        if not path.startswith("/") or (path.startswith(NO_FILES) and not shared):
+            return "", ""
+        for place, directory in self._places:
+            if path.startswith(directory):
+                return place, path.removeprefix(directory)
+        return self.ELSEWHERE, path
+
+
+class Counts:
+    """Adds events up."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self._located: dict[str, tuple[str, str]] = {}
         self._threads: dict[int, Process] = {}
         self._claimed: set[int] = set()  # those of which their parent has told
@@ -80,7 +98,7 @@ class Counts:
     def result(self) -> dict[str, Any]:
         """Plain values: ``files`` (process, program, place, path, reads, bytes read, writes, bytes
         written), ``requests`` (program, place, direction, size [bytes], calls), ``unseen`` (way,
-        place, files)."""
+        place, files), ``whole`` (nothing is missing)."""
         numbers: dict[Process, int] = {}
         files: dict[tuple[int, str, str, str], list[int]] = {}
         for (process, path, direction), (calls, size_bytes) in self._moved.items():
@@ -98,6 +116,7 @@ class Counts:
             "requests": [[*key, calls] for key, calls in requests.items()],
             "unseen": [[*key, len(paths)] for key, paths in self._unseen.items()],
             "no_files": self.no_files,
+            "whole": True,
         }
 
     def _transfer(self, event: Transfer) -> None:
@@ -145,7 +164,7 @@ class Counts:
     def _miss(self, event: Unseen) -> None:
         """Libraries are mapped by every program, and are nobody's question."""
         place = self._locate(event.path)[0]
-        if not event.path or place not in ("", ELSEWHERE):
+        if not event.path or place not in ("", Places.ELSEWHERE):
             self._unseen[event.way, place].add(event.path)
 
     def _become(self, event: Became) -> None:
@@ -164,21 +183,5 @@ class Counts:
     def _locate(self, text: str) -> tuple[str, str]:
         """Place and path in it; no place for what is no file. Looked at once for each path."""
         if text not in self._located:
-            self._located[text] = self._place(plain(text))
+            self._located[text] = self._places.locate(plain(text))
         return self._located[text]
-
-    def _place(self, path: str) -> tuple[str, str]:
-        shared = path.startswith(SHARED_MEMORY)
-        if not path.startswith("/") or (path.startswith(NO_FILES) and not shared):
-            return "", ""
-        for place, directory in self._places:
-            if path.startswith(directory):
-                return place, path.removeprefix(directory)
-        return ELSEWHERE, path
-
-
-def count(events: Iterable[Event], counts: Counts) -> Counts:
-    """All of them."""
-    for event in events:
-        counts.add(event)
-    return counts
