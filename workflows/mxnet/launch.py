@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-from images import NoImages, write_list
 from parameters import BadParameter, Parameters
 
 from burstlab.doctor import pythons
 from burstlab.errors import BurstlabError
 from burstlab.launch import ranks
 from burstlab.launch.ranks import Unusable
+from burstlab.training.images import write_list
 
 TRAIN = Path(__file__).resolve().with_name("train.py")
 NAME = "mxnet"  # begins what a rank says of itself
@@ -30,7 +30,7 @@ def main() -> int:
         python = prepare(cell)
         variables = rank_variables(parameters)
         status, why = ranks.run([python, str(TRAIN)], variables, parameters.ranks, NAME)
-    except (BadParameter, NoImages, BurstlabError, OSError) as error:
+    except (BadParameter, BurstlabError, OSError) as error:
         status, why = 1, str(error)
         print(f"{NAME}: {why}", file=sys.stderr)
     if status:

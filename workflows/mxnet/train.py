@@ -10,7 +10,6 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ from parameters import Parameters
 from reading import BadImage, JpegFiles, RecordIO
 from share import Image, Share
 
+from burstlab.training.images import LIST, NoImages, check_folders, listed
 from report import write_report
 
 RATE, RATE_BATCH = 0.1, 256  # learning rate of 256 images, as usual for ResNet-50
@@ -41,7 +41,7 @@ def main() -> None:
         wanted = hvd.size() * chosen.batch
         fail(f"{len(share.images)} images: fewer than the {wanted} of one minibatch on each rank")
     data = Path(os.environ["BURSTLAB_DATA"])
-    check_folders(data, share.images)
+    check_folders(data, [image.path for image in share.images])
     ready = time.time()
     if chosen.format == "recordio":
         batches: Any = RecordIO(data, share, chosen, Path(os.environ["BURSTLAB_MOUNT"]))
@@ -146,22 +146,12 @@ class Training:
 
 def images() -> list[Image]:
     """All images, as rank 0 reads them from launch.py's list."""
-    listed = None
+    text = None
     if hvd.rank() == 0:
-        listed = Path(os.environ["BURSTLAB_CELL_DIR"], "images.lst").read_text(encoding="utf-8")
+        text = Path(os.environ["BURSTLAB_CELL_DIR"], LIST).read_text(encoding="utf-8")
     # Without a name it would be called by the type of what each rank has, and wait for ever.
-    text = hvd.broadcast_object(listed, root_rank=0, name="images")
-    rows = [line.split("\t") for line in text.splitlines()]
-    return [Image(path, int(label)) for _, label, path in rows]
-
-
-def check_folders(data: Path, wanted: Sequence[Image]) -> None:
-    """Raises BadImage for a class folder that this host does not see."""
-    there = {entry.name for entry in os.scandir(data) if entry.is_dir()}
-    missing = sorted({image.path.partition("/")[0] for image in wanted} - there)
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise BadImage(f"{data}: the class folder {missing[0]}{more} is missing")
+    text = hvd.broadcast_object(text, root_rank=0, name="images")
+    return [Image(path, label) for path, label in listed(text)]
 
 
 def fail(why: str) -> NoReturn:
@@ -176,7 +166,7 @@ def fail(why: str) -> NoReturn:
 if __name__ == "__main__":
     try:
         main()
-    except (BadImage, OSError) as error:
+    except (BadImage, NoImages, OSError) as error:
         fail(str(error))
     except Exception as error:
         traceback.print_exc()

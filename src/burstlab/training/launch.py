@@ -1,0 +1,71 @@
+"""A training as a workload of `burstlab run`: its ranks over the hosts of the cell, its verdict.
+
+Where the ranks fail, failure.txt tells why: what a rank said itself, else what became of it, else
+of mpirun.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from burstlab.doctor import pythons
+from burstlab.errors import BurstlabError
+from burstlab.launch import ranks
+from burstlab.launch.ranks import Unusable
+from burstlab.training.images import write_list
+from burstlab.training.parameters import Parameters
+from burstlab.training.report import RANKS
+from burstlab.training.verdict import judge
+
+
+def main(workload: str, environment: str, program: Path) -> int:
+    """Run ``program`` with the Python of envs/``environment`` as every rank.
+
+    Returns its exit status; 1 when it can't begin.
+    """
+    cell = Path(os.environ["BURSTLAB_CELL_DIR"]).resolve()
+    (cell / RANKS).unlink(missing_ok=True)  # of an earlier run
+    try:
+        chosen = Parameters.of(workload, os.environ)
+        python = prepare(cell, environment, chosen)
+        variables = {**chosen.variables(workload), "BURSTLAB_RANKS_STARTED": str(time.time())}
+        status, why = ranks.run([python, str(program)], variables, chosen.ranks, workload)
+    except (BurstlabError, OSError) as error:
+        status, why = 1, str(error)
+        print(f"{workload}: {why}", file=sys.stderr)
+    if status:
+        (cell / "failure.txt").write_text(f"{why}\n", encoding="utf-8")
+    return status
+
+
+def prepare(cell: Path, environment: str, chosen: Parameters) -> str:
+    """The ranks' interpreter; the list of their images is in the cell's directory.
+
+    Raises Unusable and what the list raises.
+    """
+    storage = os.environ.get("BURSTLAB_STORAGE", "")
+    if chosen.mode == "ssd" and storage != "nodelocal":
+        raise Unusable(f"mode ssd on storage {storage}: it reads what was staged to nodelocal")
+    if lacking := pythons.problem(environment):
+        raise Unusable(f"{lacking} (make setup, or envs/{environment}/conda.yaml)")
+    data = os.environ.get("BURSTLAB_DATA", "")
+    if not data:
+        raise Unusable("BURSTLAB_DATA: give the directory of the class folders")
+    write_list(Path(data), os.environ.get("BURSTLAB_MANIFEST", ""), cell)
+    python = pythons.python(environment)
+    assert python is not None, "its packages were found"
+    return python
+
+
+def check(workload: str) -> int:
+    """Tell the verdict; exit status 1 if the training is wrong."""
+    cell = Path(os.environ["BURSTLAB_CELL_DIR"])
+    try:
+        chosen = Parameters.of(workload, os.environ)
+        told = judge(cell, int(os.environ["BURSTLAB_NODES"]), chosen)
+    except (BurstlabError, OSError, ValueError, KeyError) as error:
+        print(f"training wrong: {error}")
+        return 1
+    print(f"training ok: {told}")
+    return 0
