@@ -162,9 +162,12 @@ def test_a_stalled_source_does_not_hold_the_end(mode: Mode, files: Numbered) -> 
     os.mkfifo(stalled)
     before = threading.active_count()
     pipeline = opened(mode, files)
-    pipeline.plan([[2, 3], [4]])
+    pipeline.plan([[1], [2, 3], [4]])
+    pipeline.take()  # now it is busy with the next one
+    began = time.monotonic()
     pipeline.close()
     pipeline.close()
+    assert time.monotonic() - began < 30, "no later than half the time limit"
     assert threading.active_count() == before
     os.close(os.open(stalled, os.O_RDWR))
 

@@ -19,6 +19,8 @@ from burstlab.pipelines.interface import (
 )
 from burstlab.pipelines.workers import Workers
 
+PATIENCE_S = 5.0  # with an agent whose source stalls: then its thread ends with its time limit
+
 
 class Lazy(Pipeline):
     """A thread takes samples from the engine's stream and hands them to the workers."""
@@ -58,9 +60,9 @@ class Lazy(Pipeline):
         if self._arrivals.closed:
             return
         self._arrivals.close()
-        self._thread.join()
+        self._engine.close()  # wakes who waits for it, unless it is an agent's
+        self._thread.join(PATIENCE_S)
         self._workers.close()
-        self._engine.close()
         self._forget_cache()
 
     def statistics(self) -> dict[str, int]:
@@ -68,34 +70,44 @@ class Lazy(Pipeline):
         return counters
 
     def _feed(self) -> None:
+        try:
+            with self._engine.stream() as stream:
+                self._feed_from(stream)
+        except Exception as error:  # of a closed engine, where this has just been closed
+            if not self._arrivals.closed:
+                self._arrivals.fail(error)
+
+    def _feed_from(self, stream: Any) -> None:
         """Tell the stream what is planned as soon as it is, and take as long as there is room."""
         arrivals = self._arrivals
-        with self._engine.stream() as stream:
-            while True:
-                with arrivals.changed:
-                    arrivals.changed.wait_for(self._has_work)
-                    if arrivals.closed:
-                        return
-                    stale = self._generation != arrivals.generation
-                    self._generation = generation = arrivals.generation
-                    unread, self._unread = self._unread, []
-                    following = arrivals.planned[0] if self._may_take() else None
-                if stale:
-                    stream.reset()
-                stream.plan([self._numbers[index] for part in unread for index in part])
-                if following is not None:
-                    self._take(stream, following, generation)
+        while True:
+            with arrivals.changed:
+                arrivals.changed.wait_for(self._has_work)
+                if arrivals.closed:
+                    return
+                stale = self._generation != arrivals.generation
+                self._generation = generation = arrivals.generation
+                unread, self._unread = self._unread, []
+                following = arrivals.planned[0] if self._may_take() else None
+            if stale:
+                stream.reset()
+            stream.plan([self._numbers[index] for part in unread for index in part])
+            if following is not None:
+                self._take(stream, following, generation)
 
     def _take(self, stream: Any, following: Indices, generation: int) -> None:
         try:
             contents = [memoryview(sample) for _, sample in stream.take(len(following))]
+            decoding = submit(self._workers, following, contents)
         except TimeoutError as error:
+            if self._options.time_limit_s is None:
+                return  # the same is taken again
             stalled = Stalled(f"{error.filename}: {error.strerror or error}")
             self._arrivals.put(generation, stalled, planned=0)
         except Exception as error:
             self._arrivals.put(generation, error)
         else:
-            self._arrivals.put(generation, submit(self._workers, following, contents))
+            self._arrivals.put(generation, decoding)
 
     def _has_work(self) -> bool:
         arrivals = self._arrivals

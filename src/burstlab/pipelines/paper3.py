@@ -103,6 +103,13 @@ class Paper3(Pipeline):
                 process.close()
 
     def _feed(self) -> None:
+        try:
+            self._feed_in_order()
+        except Exception as error:  # such as workers that are gone, where this was just closed
+            if not self._arrivals.closed:
+                self._arrivals.fail(error)
+
+    def _feed_in_order(self) -> None:
         """Hand what is copied to the workers, in order, as long as there is room."""
         arrivals = self._arrivals
         waiting: dict[int, Any] = {}
