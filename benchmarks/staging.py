@@ -17,6 +17,7 @@ import argparse
 import os
 import platform
 import random
+import re
 import shutil
 import statistics
 import subprocess
@@ -26,6 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from burstlab.dataset.manifest import read_manifest
 from burstlab.dataset.writing import scan, write_manifest
@@ -54,7 +56,16 @@ TOOLS = {
                   "{target}/set"],
     "rsync": ["rsync", "-a", "{source}", "{target}/"],
 }  # fmt: skip
-LINE = "{:10} {:>7} {:>15} {:>8} {:>7} {:>6} {:>10}  {}"
+LINE = "{:10} {:>7} {:>16} {:>8} {:>7} {:>6} {:>10}  {:10} {}"
+COPIED = re.compile(r"^  copy +([0-9.]+) s$", re.MULTILINE)  # what burstlab stage says of itself
+
+
+class Run(NamedTuple):
+    """What a run of a tool took."""
+
+    elapsed_s: float
+    processor_s: float  # of the emulator
+    copying_s: float  # of burstlab: without its start and end
 
 
 def main() -> None:
@@ -105,21 +116,27 @@ def compare(
     """All tools by turns; one line each."""
     emulation = REGIMES[regime]
     print(f"\n{regime}: {emulation}")
-    print(LINE.format("", "s", "range", "files/s", "MB/s", "bound", "% of bound", "bound by"))
-    taken: dict[str, list[tuple[float, float]]] = {tool: [] for tool in tools}
+    print(
+        LINE.format(
+            "", "s", "range", "files/s", "MB/s", "bound", "% of bound", "bound by", "engine alone"
+        )
+    )
+    taken: dict[str, list[Run]] = {tool: [] for tool in tools}
     for _ in range(runs):
         for tool in tools:
             taken[tool].append(one_run(base, emulation, TOOLS[tool], files))
     for tool, results in taken.items():
-        elapsed = statistics.median(seconds for seconds, _ in results)
-        least, most = min(results)[0], max(results)[0]
-        processor = statistics.median(cpu for _, cpu in results)
+        elapsed = statistics.median(run.elapsed_s for run in results)
+        least, most = (end(run.elapsed_s for run in results) for end in (min, max))
+        processor = statistics.median(run.processor_s for run in results)
         reason, bound = bound_of(emulation, files, size_bytes, processor)
+        copying = [run.copying_s for run in results if run.copying_s]
+        alone = f"{bound / statistics.median(copying):.0%} of bound" if copying else ""
         print(
             LINE.format(
                 tool, f"{elapsed:.2f}", f"({least:.2f} to {most:.2f})", f"{files / elapsed:.0f}",
                 f"{size_bytes / elapsed / MB:.0f}", f"{bound:.2f}", f"{bound / elapsed:.0%}",
-                reason,
+                reason, alone,
             ),
             flush=True,
         )  # fmt: skip
@@ -137,8 +154,8 @@ def bound_of(
     return max(bounds.items(), key=lambda one: one[1])
 
 
-def one_run(base: Path, emulation: Emulation, tool: list[str], files: int) -> tuple[float, float]:
-    """(seconds of the tool, CPU seconds of the emulator); every file must have arrived."""
+def one_run(base: Path, emulation: Emulation, tool: list[str], files: int) -> Run:
+    """Every file must have arrived."""
     target = base / "target"
     target.mkdir()
     os.sync()
@@ -156,7 +173,8 @@ def one_run(base: Path, emulation: Emulation, tool: list[str], files: int) -> tu
             sys.exit(
                 f"{tool[0]}: {found} files of {files}, {done.returncode}: {done.stderr[-400:]}"
             )
-        return elapsed, cpu
+        copied = COPIED.search(done.stdout)
+        return Run(elapsed, cpu, float(copied[1]) if copied else 0.0)
     finally:
         shutil.rmtree(target)
 
