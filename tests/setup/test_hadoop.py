@@ -9,7 +9,7 @@ from tests.setup.checkout import ROOT
 from tools.setup import hadoop
 from tools.setup.failure import DownloadFailed
 
-LOCK = (ROOT / "envs" / hadoop.PART / "jars.lock").read_text()
+LOCK = (ROOT / "envs" / hadoop.PART / "jars.sha256").read_text()
 # Writes the jars that it is told to into its output directory, as Maven does.
 MAVEN = """#!/bin/sh
 for word; do case $word in -DoutputDirectory=*) cd "${word#*=}";; esac; done
@@ -56,7 +56,7 @@ def test_other_jars_than_those_of_the_lock_are_refused(
     root: Path, monkeypatch: pytest.MonkeyPatch, brought: str
 ) -> None:
     monkeypatch.setenv("JARS", brought)
-    with pytest.raises(DownloadFailed, match=r"jars\.lock are not what Maven brought"):
+    with pytest.raises(DownloadFailed, match=r"jars\.sha256 are not what Maven brought"):
         hadoop.bring_up_to_date(root)
     assert not (root / ".tools/hadoop/jars").exists()
 

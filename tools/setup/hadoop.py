@@ -1,6 +1,6 @@
 """Hadoop's jars for the workload terasort, fetched once by Maven and compared with their lock.
 
-``jars.lock`` has the SHA-256 and the name, version included, of every jar that ``pom.xml`` means.
+``jars.sha256`` has the SHA-256 and the name, version included, of every jar that ``pom.xml`` means.
 Where they come from Maven knows, or its own configuration.
 """
 
@@ -100,4 +100,4 @@ def _pom(root: Path) -> Path:
 
 
 def _lock(root: Path) -> Path:
-    return root / "envs" / PART / "jars.lock"
+    return root / "envs" / PART / "jars.sha256"

@@ -69,7 +69,7 @@ def find_hadoop() -> Hadoop:
     if why := jars.problem():
         raise Failed(
             f"{why}: `make setup PARTS=terasort` gets it, or let {jars.GIVEN} name a directory "
-            "with the jars of envs/terasort/jars.lock"
+            "with the jars of envs/terasort/jars.sha256"
         )
     directory = jars.directory()
     names = (path.name for path in directory.glob("hadoop-common-*.jar"))

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-GIVEN = "HADOOP_JARS"  # a directory of one's own, with the jars of envs/terasort/jars.lock
+GIVEN = "HADOOP_JARS"  # a directory of one's own, with the jars of envs/terasort/jars.sha256
 
 
 def directory(root: Path = ROOT) -> Path:
