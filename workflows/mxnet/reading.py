@@ -114,7 +114,7 @@ class RecordIO:
             file.write_idx(i, mx.recordio.pack(header, content))
         file.close()
         for name in (index, records):  # what was just written must not be read from memory
-            descriptor = os.open(name, os.O_RDONLY)
+            descriptor = os.open(name, os.O_RDWR)  # Gfarm syncs no file that is open to read
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)

@@ -58,7 +58,7 @@ def train_py(pid: int) -> bool:
     [
         ("pfs", "ssh", "jpeg"),
         ("nodelocal", "srun", "recordio"),
-        ("pfs", "mpirun", "recordio"),
+        pytest.param("gfarm", "mpirun", "recordio", marks=pytest.mark.requires("gfarm")),
     ],
 )
 def test_ranks_on_two_nodes(
