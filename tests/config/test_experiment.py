@@ -55,7 +55,7 @@ def load(root: Path, text: str) -> Experiment:
             "runtime_minutes: 10",
             f"{BLOCK}.runtime_minutes: unknown key, did you mean 'runtime_min'? (allowed: "
             "workload, "
-            "dataset, needs, cache, emulated_pfs, runtime_min, product, zip, exclude)",
+            "dataset, needs, cache, emulated_pfs, runtime_min, repeats, product, zip, exclude)",
         ),
         (
             "workload: montage",
@@ -229,6 +229,15 @@ def test_cells_are_the_points_times_the_repeats(tmp_path: Path) -> None:
     points += [point.replace("/n1/", "/n2/") for point in points]
     expected = [f"it/demo/montage/{point}/r{repeat}" for repeat in (1, 2) for point in points]
     assert names == expected
+
+
+def test_a_block_may_have_repeats_of_its_own(tmp_path: Path) -> None:
+    other = "      - {workload: terasort, runtime_min: 5, repeats: 3, product: {storage: [pfs], "
+    text = f"{GOOD}{other}staging: [none], nodes: [1]}}}}\n".replace("repeats: 2", "repeats: 1", 1)
+    names = [cell.name.split("/", 2)[2] for cell in load(tmp_path, text).cells("it", "demo")]
+    terasort = [f"terasort/pfs-none/n1/default/r{repeat}" for repeat in (1, 2, 3)]
+    assert [name for name in names if name.startswith("terasort")] == terasort
+    assert {name[-2:] for name in names if name.startswith("montage")} == {"r1"}
 
 
 def test_without_parameters_the_path_says_default(tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ class Block(Document):
         None, description="Costs of the parallel file system where the site's is emulated."
     )
     runtime_min: int = Field(ge=2, description="The most a cell may take, in minutes.")
+    repeats: int | None = Field(
+        None, ge=1, description="How often each point is run, where not as often as the scale says."
+    )
     product: dict[str, list[Scalar]] = Field(
         default={}, description="Dimensions, each with its values: all combinations are run."
     )
@@ -180,13 +183,14 @@ class Experiment(Document):
         """The cells of one scale; ``name`` is the experiment's own. Repeats vary slowest."""
         chosen = self.scales[scale]
         planned = [
-            (point_name(block.workload, point), block, point)
+            (point_name(block.workload, point), block, point, block.repeats or chosen.repeats)
             for block in chosen.blocks
             for point in block.points
         ]
-        for repeat in range(1, chosen.repeats + 1):
-            for where, block, point in planned:
-                yield PlannedCell(f"{name}/{scale}/{where}/r{repeat}", block, point)
+        for repeat in range(1, max(repeats for *_, repeats in planned) + 1):
+            for where, block, point, repeats in planned:
+                if repeat <= repeats:
+                    yield PlannedCell(f"{name}/{scale}/{where}/r{repeat}", block, point)
 
 
 @dataclass(frozen=True, slots=True)
