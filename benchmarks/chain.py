@@ -29,8 +29,7 @@ def main() -> int:
     parser.add_argument("--user", default="lab")
     arguments = parser.parse_args()
     os.environ.setdefault("BURSTLAB_STATE", f"/var/tmp/burstlab-{os.getuid()}")
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "2")
         flow = Workflow(cluster, "chain", user=arguments.user)
         targets = [""]
@@ -42,8 +41,6 @@ def main() -> int:
             print(said, file=sys.stderr)
             return 1
         show(list(measured(flow, targets[1:])))
-    finally:
-        cluster.remove()
     return 0
 
 

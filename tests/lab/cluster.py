@@ -17,13 +17,19 @@ HOST_TRACES = (["ip", "-o", "link"], ["ls", "-A", "/run"], ["ls", "-A", "/"])
 
 
 class Cluster:
-    """One lab in a directory of its own, which ordinary users can reach."""
+    """One lab in a directory of its own, which ordinary users can reach; gone after a `with`."""
 
     def __init__(self) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="lab-"))
         self.base.chmod(0o755)
         self.directory = self.base / "lab"
         self.environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def argv(self, command: str, *arguments: str) -> list[str]:
         """The words of ``burstlab lab COMMAND`` for this lab."""

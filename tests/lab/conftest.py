@@ -10,19 +10,13 @@ from tests.lab.cluster import Cluster
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Four nodes with a parallel file system of 20 MB/s."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4", "--pfs-option", "bandwidth_mb_s=20")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture
 def own() -> Iterator[Cluster]:
     """A lab that is not up yet, for tests that end it their own way."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         yield cluster
-    finally:
-        cluster.remove()

@@ -22,12 +22,9 @@ echo ready; n=0; while [ $n -lt 600 ]; do sleep .1; n=$((n + 1)); done; exit 9
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """One node."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "1")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def test_exec_passes_status_input_and_a_clean_environment(cluster: Cluster) -> None:

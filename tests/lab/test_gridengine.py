@@ -32,12 +32,9 @@ all.q@node03                   BIP   0/0/2          -NA-     -NA-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two nodes under Grid Engine."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "2", "--scheduler", "gridengine")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def test_a_node_is_ready_only_when_it_reports_and_nothing_is_wrong() -> None:

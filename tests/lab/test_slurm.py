@@ -27,15 +27,12 @@ def test_batch_job_of_an_ordinary_user_sees_its_nodes(cluster: Cluster) -> None:
 
 
 def test_a_job_has_the_processors_of_its_node() -> None:
-    lab = Cluster()
-    try:
+    with Cluster() as lab:
         lab.must("up", "--nodes", "2", "--cores", "1")
         count = (sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))")
         said = lab.run("head", "srun", "-N2", *count).split()
         first, *rest = sorted(os.sched_getaffinity(0))
         assert sorted(map(int, said)) == [first, *(rest or [first])[:1]]
-    finally:
-        lab.remove()
 
 
 def test_exit_status_of_a_job_comes_back(cluster: Cluster) -> None:

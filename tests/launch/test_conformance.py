@@ -36,12 +36,9 @@ pytestmark = [pytest.mark.requires("root", "netns", "lab", "ssh", "openmpi"), py
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture(scope="module")

@@ -70,12 +70,9 @@ def test_on_this_machine(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "2", "--pfs-option", "metadata_latency_ms=0.1")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.mark.requires("root", "netns", "lab", "ssh", "gfarm", "fuse")

@@ -17,12 +17,9 @@ WRITTEN = 8 << 20
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "2", "--accounting")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def test_the_record_and_sacct_agree(cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.cluster import Cluster, until
-from tests.scheduler.workflow import Workflow, finish
+from tests.scheduler.workflow import Ends, Workflow, finish
 
 pytestmark = [
     pytest.mark.requires("root", "netns", "lab", "lab-gridengine", "ssh"),
@@ -15,10 +15,9 @@ FOREVER = "sleep 600"
 
 
 @pytest.fixture(scope="module")
-def ends() -> Iterator[tuple[Workflow, dict[str, str], str]]:
+def ends() -> Iterator[Ends]:
     """Four cells in one run of Snakemake, each with another end; and what Snakemake said."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "3", "--cores", "3", "--scheduler", "gridengine")
         flow = Workflow(cluster, "ends", scheduler="gridengine", submit='[-pe, nodes, "{nodes}"]')
         commands = {"gone-1": FOREVER, "lost-1": FOREVER, "bad-1": "exit 3", "good-2": "true"}
@@ -33,12 +32,10 @@ def ends() -> Iterator[tuple[Workflow, dict[str, str], str]]:
         job = flow.root / ".burstlab/jobs" / str(flow.job(cells["lost"])["name"])
         node = (job / "1.start").read_text().split("nodes ")[1].split()[0]
         cluster.must("kill", node)
-        yield flow, cells, finish(driver, limit_s=240)
-    finally:
-        cluster.remove()
+        yield Ends(flow, cells, finish(driver, limit_s=240))
 
 
-def test_a_cell_that_ends_well_has_its_record(ends: tuple[Workflow, dict[str, str], str]) -> None:
+def test_a_cell_that_ends_well_has_its_record(ends: Ends) -> None:
     flow, cells, _ = ends
     told = flow.told(cells["good"])
     assert told["status"] == "ok"
@@ -53,12 +50,5 @@ def test_a_cell_that_ends_well_has_its_record(ends: tuple[Workflow, dict[str, st
         ("lost", "its node node0"),
     ],
 )
-def test_a_failure_is_told_with_its_reason(
-    ends: tuple[Workflow, dict[str, str], str], name: str, reason: str
-) -> None:
-    flow, cells, said = ends
-    job = flow.job(cells[name])
-    assert job["verdict"] == "failed"
-    assert str(job["reason"]).startswith(reason)
-    assert f"job {job['id']} of {cells[name]}: {reason}" in said
-    assert flow.told(cells[name])["status"] == "failed"
+def test_a_failure_is_told_with_its_reason(ends: Ends, name: str, reason: str) -> None:
+    ends.assert_failed(name, reason)

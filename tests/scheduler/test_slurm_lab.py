@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.cluster import Cluster, until
-from tests.scheduler.workflow import Workflow, finish
+from tests.scheduler.workflow import Ends, Workflow, finish
 
 pytestmark = [pytest.mark.requires("root", "netns", "lab", "ssh"), pytest.mark.slow]
 FOREVER = "sleep 600"
@@ -15,12 +15,9 @@ FOREVER = "sleep 600"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4", "--pfs-option", "metadata_latency_ms=0.1")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def jobs(cluster: Cluster) -> list[str]:
@@ -33,7 +30,7 @@ def state(cluster: Cluster, job: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def ends(cluster: Cluster) -> tuple[Workflow, dict[str, str], str]:
+def ends(cluster: Cluster) -> Ends:
     """Five cells in one run of Snakemake, each with another end; and what Snakemake said."""
     flow = Workflow(cluster, "ends")
     commands = {
@@ -51,10 +48,10 @@ def ends(cluster: Cluster) -> tuple[Workflow, dict[str, str], str]:
     cluster.must("kill", node)
     said = finish(driver)
     cluster.must("start", node)
-    return flow, cells, said
+    return Ends(flow, cells, said)
 
 
-def test_a_cell_that_ends_well_has_its_record(ends: tuple[Workflow, dict[str, str], str]) -> None:
+def test_a_cell_that_ends_well_has_its_record(ends: Ends) -> None:
     flow, cells, _ = ends
     assert flow.told(cells["good"])["status"] == "ok"
     assert flow.job(cells["good"])["verdict"] == "success"
@@ -74,20 +71,11 @@ def test_a_cell_that_ends_well_has_its_record(ends: tuple[Workflow, dict[str, st
         ("slow", "it ran out of time (Slurm says TIMEOUT)"),
     ],
 )
-def test_a_failure_is_told_with_its_reason(
-    ends: tuple[Workflow, dict[str, str], str], name: str, reason: str
-) -> None:
-    flow, cells, said = ends
-    job = flow.job(cells[name])
-    assert job["verdict"] == "failed"
-    assert str(job["reason"]).startswith(reason)
-    assert f"job {job['id']} of {cells[name]}: {reason}" in said
-    assert flow.told(cells[name])["status"] == "failed"
+def test_a_failure_is_told_with_its_reason(ends: Ends, name: str, reason: str) -> None:
+    ends.assert_failed(name, reason)
 
 
-def test_a_cell_whose_node_is_lost_gets_its_failure_recorded(
-    ends: tuple[Workflow, dict[str, str], str],
-) -> None:
+def test_a_cell_whose_node_is_lost_gets_its_failure_recorded(ends: Ends) -> None:
     """By the driver's side: nobody was left there to write it."""
     flow, cells, _ = ends
     told = flow.told(cells["lost"])
@@ -96,11 +84,9 @@ def test_a_cell_whose_node_is_lost_gets_its_failure_recorded(
     assert len(told["hosts"]) == 1  # type: ignore[arg-type]
 
 
-def test_nothing_is_left_in_the_queue(
-    cluster: Cluster, ends: tuple[Workflow, dict[str, str], str]
-) -> None:
+def test_nothing_is_left_in_the_queue(cluster: Cluster, ends: Ends) -> None:
     assert cluster.run("head", "squeue", "-h").strip() == ""
-    assert list((ends[0].root / ".burstlab/jobs/open").iterdir()) == []
+    assert list((ends.flow.root / ".burstlab/jobs/open").iterdir()) == []
 
 
 def test_jobs_of_root(cluster: Cluster) -> None:

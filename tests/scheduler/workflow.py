@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.lab.cluster import REPOSITORY, Cluster, until
 
@@ -131,6 +132,23 @@ class Workflow:
         assert len(found) == 1, sorted(directory.iterdir())
         told: dict[str, object] = json.loads(found[0].read_text())
         return told
+
+
+class Ends(NamedTuple):
+    """Cells of one run of Snakemake, each with another end; and what Snakemake said."""
+
+    flow: Workflow
+    cells: Mapping[str, str]  # by the end they had: their targets
+    said: str
+
+    def assert_failed(self, name: str, reason: str) -> None:
+        """The job, Snakemake and the record have that reason."""
+        target = self.cells[name]
+        job = self.flow.job(target)
+        assert job["verdict"] == "failed"
+        assert str(job["reason"]).startswith(reason)
+        assert f"job {job['id']} of {target}: {reason}" in self.said
+        assert self.flow.told(target)["status"] == "failed"
 
 
 def finish(driver: subprocess.Popen[str], limit_s: float = 150.0) -> str:

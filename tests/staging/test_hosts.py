@@ -28,14 +28,11 @@ write_manifest(top / "manifest.json", scan(top / "data", sorted(paths)), name="s
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4")
         cluster.run("node01", "mkdir", "/pfs/work/staging")
         cluster.run("node01", sys.executable, "-c", MAKE, "/pfs/work/staging")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def stage(cluster: Cluster, method: str, target: str) -> str:

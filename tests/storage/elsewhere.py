@@ -30,8 +30,7 @@ class Lab:
 @contextmanager
 def four_nodes() -> Iterator[Lab]:
     """Up, and down whatever happens."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4", "--pfs-option", "metadata_latency_ms=0.2")
         double = LabDouble(cluster)
         try:
@@ -39,8 +38,6 @@ def four_nodes() -> Iterator[Lab]:
             yield Lab(job, double, {name: Machine(cluster, name) for name in NODES})
         finally:
             double.close()
-    finally:
-        cluster.remove()
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,9 @@ SMALL_DISK = "/local/disk"  # a directory on every node, and a disk of 6 MB on t
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "4")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture
