@@ -45,23 +45,23 @@ def test_a_refusal_is_told(name: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "job", "phase", "reason", "outer"),
+    ("name", "phase", "reason", "outer"),
     [
-        ("queued", "", RUNNING, "Not enough free nodes", False),
-        ("running", "", RUNNING, "", False),
-        ("right_after_qdel", "", RUNNING, "", False),
-        ("finished_ok", "", SUCCESS, "", False),
-        ("exit3", "", FAILED, "exit status 3", False),
-        ("sigkill_self", "", FAILED, "exit status 137", False),
-        ("killed_by_qdel", "", FAILED, "it was cancelled by alice@head", True),
-        ("walltime", "", FAILED, "it ran out of time (PBS exit status -29)", True),
-        ("deleted_while_queued", "", FAILED, "it was deleted before it ran", True),
-        ("afterok_dependency_failed", "", FAILED, "it was deleted before it ran", True),
-        ("nodelost_norerun", "", FAILED, "its first node was lost", True),
-        ("nodelost_rerunnable_requeued", "", RUNNING, "Not enough free nodes", False),
+        ("queued", RUNNING, "Not enough free nodes", False),
+        ("running", RUNNING, "", False),
+        ("right_after_qdel", RUNNING, "", False),
+        ("finished_ok", SUCCESS, "", False),
+        ("exit3", FAILED, "exit status 3", False),
+        ("sigkill_self", FAILED, "exit status 137", False),
+        ("killed_by_qdel", FAILED, "it was cancelled by alice@head", True),
+        ("walltime", FAILED, "it ran out of time (PBS exit status -29)", True),
+        ("deleted_while_queued", FAILED, "it was deleted before it ran", True),
+        ("afterok_dependency_failed", FAILED, "it was deleted before it ran", True),
+        ("nodelost_norerun", FAILED, "its first node was lost", True),
+        ("nodelost_rerunnable_requeued", RUNNING, "Not enough free nodes", False),
     ],
 )
-def test_how_a_job_stands(name: str, job: str, phase: str, reason: str, outer: bool) -> None:
+def test_how_a_job_stands(name: str, phase: str, reason: str, outer: bool) -> None:
     (state,) = pbs.states(captured("pbs", f"qstat_x_f_json_{name}")).values()
     assert (state.phase, state.outer) == (phase, outer)
     assert reason in state.reason
