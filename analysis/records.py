@@ -11,10 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from analysis.tables import CELLS, METRICS, OF_SOME, OPERATIONS, REQUESTS, SPANS, TRANSFERS, Tables
 from burstlab.errors import ConfigurationError
-from burstlab.record import SCHEMA, TRACES, Record
+from burstlab.record import FILES, SCHEMA, TRACES, Record
 
 STATUSES = ("ok", "failed", "skipped")
-NAMES = ("record.json", "failed.json")
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def find(place: Path) -> list[Path]:
     """The record files at or below ``place``. Raises RecordError when there is none."""
     if place.is_file():
         return [place]
-    found = sorted(path for name in NAMES for path in place.rglob(name))
+    found = sorted(path for name in FILES for path in place.rglob(name))
     if not found:
         raise RecordError(f"{place}: no record.json or failed.json here; run the experiment first")
     return found

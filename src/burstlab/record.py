@@ -15,6 +15,7 @@ from burstlab.errors import BurstlabError
 
 SCHEMA = "burstlab.record/1"
 FILES = ("failed.json", "record.json")
+LABELS = ("experiment", "scale", "workload", "dataset", "repeat")  # others are parameters
 TRACES = ("trace-files.csv", "trace-requests.csv")  # beside the record of a traced cell
 
 
@@ -48,6 +49,13 @@ class CellKey(NamedTuple):
     nodes: int = 1
     parameters: Mapping[str, str] = {}
     repeat: int = 1
+
+    @classmethod
+    def labelled(cls, identifier: str, labels: Mapping[str, str], **more: Any) -> "CellKey":
+        """Of what `--label` gives, and ``more`` fields; ``repeat`` is a number."""
+        own = {name: labels[name] for name in LABELS if name in labels}
+        parameters = {name: text for name, text in labels.items() if name not in LABELS}
+        return cls(identifier, **{**own, **more}, parameters=parameters)
 
 
 class Record(NamedTuple):

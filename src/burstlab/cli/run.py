@@ -20,11 +20,10 @@ from burstlab.cell import Cell
 from burstlab.errors import ConfigurationError
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
-from burstlab.record import CellKey
+from burstlab.record import LABELS, CellKey
 from burstlab.request import STAGING_METHODS, TRACERS, Request
 from burstlab.storage import STORAGES, storage_class
 
-LABELS = ("experiment", "scale", "workload", "dataset", "repeat")
 NEEDS = ("shared", "mmap")
 
 
@@ -111,17 +110,13 @@ def request(arguments: argparse.Namespace) -> Request:
     )
     identifier = f"{time.strftime('%m%d-%H%M%S')}-{os.urandom(3).hex()}"
     cell_dir = _absolute(arguments.cell_dir or f"results/run/{identifier}")
-    key = CellKey(
-        id=identifier,
-        experiment=labels.pop("experiment", ""),
-        scale=labels.pop("scale", ""),
-        workload=labels.pop("workload", ""),
+    key = CellKey.labelled(
+        identifier,
+        labels,
         storage=arguments.storage,
         staging=arguments.staging,
-        dataset=labels.pop("dataset", ""),
         nodes=len(allocation.hosts),
-        repeat=_value("--label", "repeat", labels.pop("repeat", "1"), int),
-        parameters=labels,
+        repeat=_value("--label", "repeat", labels.get("repeat", "1"), int),
     )
     if arguments.staging != "none" and arguments.dataset is None:
         raise ConfigurationError(

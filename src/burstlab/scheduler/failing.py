@@ -6,12 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from burstlab import record
+from burstlab.errors import BurstlabError
 from burstlab.record import CellKey, Record
 from burstlab.scheduler.jobs import Job
 from burstlab.scheduler.script import Witness
-
-EXIT_STATUS = 125  # burstlab's own failure (docs/reference.md)
-KEY = ("experiment", "scale", "workload", "dataset", "repeat")
 
 
 def record_failure(job: Job, word: Witness, reason: str) -> Path | None:
@@ -22,7 +20,7 @@ def record_failure(job: Job, word: Witness, reason: str) -> Path | None:
     target = Path(job.target)
     if target.name != "record.json" or not target.parent.is_dir():
         return None
-    for name in ("record.json", "failed.json"):
+    for name in record.FILES:
         path = target.parent / name
         if path.exists() and path.stat().st_mtime >= job.submitted_s:
             return None
@@ -30,7 +28,7 @@ def record_failure(job: Job, word: Witness, reason: str) -> Path | None:
     failure = Record(
         status="failed",
         reason=f"job {job.id}: {reason}",
-        exit_status=word.exit_status or EXIT_STATUS,
+        exit_status=word.exit_status or BurstlabError.exit_status,
         cell=_key(job),
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z", started),
         hosts=word.hosts,
@@ -45,16 +43,11 @@ def _key(job: Job) -> CellKey:
     pairs = list(pairwise(job.labels))
     flags = dict(pairs)
     labels = dict(text.split("=", 1) for flag, text in pairs if flag == "--label" and "=" in text)
-    own = {name: labels.pop(name, "") for name in KEY}
-    return CellKey(
-        id=f"job-{job.id}",
-        experiment=own["experiment"],
-        scale=own["scale"],
-        workload=own["workload"],
+    return CellKey.labelled(
+        f"job-{job.id}",
+        labels,
         storage=flags.get("--storage", ""),
         staging=flags.get("--staging", "none"),
-        dataset=own["dataset"],
         nodes=int(flags.get("--nodes", "1")),
-        parameters=labels,
-        repeat=int(own["repeat"] or 1),
+        repeat=int(labels.get("repeat", "1")),
     )
