@@ -97,7 +97,7 @@ def test_progress_and_where_the_lines_cross(results: Path) -> None:
     assert points["minibatch"].to_list() == list(range(1, LOADED + 1))
     assert points["median"].to_list() == pytest.approx([1 + 18 * i for i in range(LOADED)])
     # 1 + 18 i < 7.5 + 16 i as long as i <= 3
-    assert "direct is ahead of paper3 until minibatch 4" in words(drawing.canvas)
+    assert "direct is ahead of paper3 for the last time at minibatch 4" in words(drawing.canvas)
     assert outside(drawing.canvas) == []
 
 
@@ -116,6 +116,8 @@ def test_first_minibatch_beside_the_papers(results: Path) -> None:
     assert rows["paper3"]["paper_total_s"] == 400.88
     assert rows["lazy"]["paper_total_s"] is None
     told = words(drawing.canvas)
+    assert "400.88" in told
+    assert "metadata_latency_ms 1" in told
     assert "paper3/direct, first minibatch: 7.50 (paper 2.12)" in told.replace("\n", " ")
     assert "same last minibatch" in told
     assert outside(drawing.canvas) == []
