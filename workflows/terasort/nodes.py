@@ -18,6 +18,7 @@ from failure import Failed
 from parameters import Place
 
 from burstlab.launch import HOST, launcher
+from burstlab.supervision import ended_how
 
 NODE = Path(__file__).with_name("node.py")
 START_S = 300  # Java's first start on each host, from a shared file system
@@ -92,6 +93,10 @@ class Nodes:
     def _take(self, line: bytes) -> None:
         try:
             told = json.loads(line)
+            if "gone" in told:  # the launcher's own words
+                how = ended_how(told["status"], of_shell=True)
+                self._failures.append(f"{told['host']}: {told['gone']} ended with {how}")
+                return
             name = told["node"]
         except (ValueError, TypeError, KeyError):  # what a login prints
             self._noise.append(line.decode(errors="replace").strip())

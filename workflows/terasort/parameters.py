@@ -72,7 +72,7 @@ class Place:
                 mount=Path(environment["BURSTLAB_MOUNT"]),
                 local=Path(environment["BURSTLAB_LOCAL"]),
                 directory=Path(environment["BURSTLAB_CELL_DIR"]).absolute(),
-                hosts=tuple(Path(environment["BURSTLAB_HOSTFILE"]).read_text().split()),
+                hosts=_hosts(Path(environment["BURSTLAB_HOSTFILE"])),
                 launch=environment["BURSTLAB_LAUNCH"],
                 launch_options=tuple(shlex.split(environment.get("BURSTLAB_LAUNCH_OPTIONS", ""))),
             )
@@ -95,6 +95,11 @@ class Place:
     def here(self) -> str:
         """The name of this host to the others."""
         return "localhost" if self.alone else self.hosts[0]
+
+
+def _hosts(file: Path) -> tuple[str, ...]:
+    """One on each line, perhaps with its number of cores."""
+    return tuple(line.split()[0] for line in file.read_text().splitlines() if line.strip())
 
 
 def _whole(name: str, value: str) -> int:
