@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
+from burstlab.supervision import last_words
 from lab import namespaces
 from lab.layout import HEAD, Lab
 from lab.schedulers import Launch
@@ -66,5 +67,5 @@ def _install(options: list[str]) -> None:
     environment = {"PATH": namespaces.PATH}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise BurstlabError(f"mariadb-install-db: {''.join(said)}")
+        said = last_words(done.stderr.strip() or done.stdout)
+        raise BurstlabError(f"mariadb-install-db: {said}")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
+from burstlab.supervision import last_words
 from lab.accounts import Account
 from lab.gridengine_defaults import CONFIGURATION, QUEUE, SCHEDULING
 from lab.layout import HEAD, Lab
@@ -195,5 +196,5 @@ def _run(program: Path, *arguments: str | Path) -> None:
         timeout=60,
     )
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise BurstlabError(f"{program.name} {arguments[0]}: {''.join(said)}")
+        said = last_words(done.stderr.strip() or done.stdout)
+        raise BurstlabError(f"{program.name} {arguments[0]}: {said}")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
+from burstlab.supervision import last_words
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SITE_MODULE = "lab.site"
@@ -182,5 +183,5 @@ def launch(
         )
     wait_until(lambda: child.poll() is not None or answers(), name)
     if child.returncode is not None:
-        said = log.read_text(errors="replace").strip().splitlines()[-1:]
-        raise BurstlabError(f"{name} ended with status {child.returncode}: {''.join(said)}")
+        said = last_words(log.read_text(errors="replace"))
+        raise BurstlabError(f"{name} ended with status {child.returncode}: {said}")

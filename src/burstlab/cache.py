@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from burstlab.errors import BurstlabError
 from burstlab.nodes import Node
+from burstlab.supervision import last_words
 
 Item = TypeVar("Item")
 STATES = ("cold", "warm", "as-is")
@@ -62,8 +63,8 @@ def _drop(command: str) -> None:
     except OSError as error:
         raise BurstlabError(f"--drop-caches {command}: {error.strerror}") from error
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1:] or ["it says nothing"]
-        raise BurstlabError(f"--drop-caches {command}: exit status {done.returncode}: {said[0]}")
+        said = last_words(done.stderr)
+        raise BurstlabError(f"--drop-caches {command}: exit status {done.returncode}: {said}")
 
 
 def issues(found: Mapping[str, Mapping[str, Any]]) -> list[str]:

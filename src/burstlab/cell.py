@@ -33,7 +33,7 @@ from burstlab.record import Record
 from burstlab.request import Request
 from burstlab.stopping import Stopped, StopSignals
 from burstlab.storage.interface import Context, Storage
-from burstlab.supervision import Supervisor, ended_how
+from burstlab.supervision import Supervisor, ended_how, last_words
 from burstlab.verdict import WorkloadFailed, verdict
 
 if TYPE_CHECKING:
@@ -281,9 +281,8 @@ class Cell:
     def _check(self, environment: Mapping[str, str]) -> None:
         status = self._spawn_and_wait(self.request.check, "check.log", environment)
         if status != 0:
-            said = (self.request.cell_dir / "check.log").read_text(errors="replace").strip()
-            last = said.splitlines()[-1] if said else "it says nothing"
-            raise CheckError(f"the check refuses the result ({ended_how(status)}): {last}")
+            said = last_words((self.request.cell_dir / "check.log").read_text(errors="replace"))
+            raise CheckError(f"the check refuses the result ({ended_how(status)}): {said}")
 
     def _spawn_and_wait(
         self,

@@ -15,6 +15,7 @@ from typing import Any
 
 from burstlab.errors import StagingError
 from burstlab.nodes import Host, Node, Nodes, VirtualNodes
+from burstlab.supervision import last_words
 
 READY_S = 60.0  # for the list of a million files to be read
 DRAIN_S = 120.0  # for what is in memory to be written
@@ -74,8 +75,8 @@ def start_here(node: Node, manifest: str, source: str, order: str, only: str) ->
     while b"ready" not in log.read_bytes().splitlines():
         if child.poll() is not None or time.monotonic() > deadline:
             del node.lease.children[CHILD]
-            said = log.read_text(errors="replace").strip().splitlines() or ["it says nothing"]
-            raise StagingError(f"--staging lazy: the agent is not ready: {said[-1]}")
+            said = last_words(log.read_text(errors="replace"))
+            raise StagingError(f"--staging lazy: the agent is not ready: {said}")
         time.sleep(0.005)
 
 

@@ -28,6 +28,12 @@ def ended_how(status: int, of_shell: bool = False) -> str:
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
+def last_words(said: str) -> str:
+    """Of what a program said: the last line, where it tells why it failed."""
+    lines = said.strip().splitlines()
+    return lines[-1] if lines else "it says nothing"
+
+
 class Supervisor:
     """Watches the daemons of a lease and a storage's own account of its health."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from burstlab.errors import NodeError, StorageError
 from burstlab.storage.gfarm.gfarmbb_node import GFMD_PORT, STATUSES, STEPS
 from burstlab.storage.interface import Context
+from burstlab.supervision import last_words
 
 _NODE = "burstlab.storage.gfarm.gfarmbb_node"
 LIMIT_S = 300.0  # for all steps of a start, or of a stop
@@ -80,9 +81,8 @@ class Gfarmbb:
         if failure:
             raise failure
         if step != "end 0":
-            log = self._directory / "gfarmbb.said"
-            said = log.read_text(errors="replace").splitlines() or ["it says nothing"]
-            raise StorageError(f"gfarmbb {mode}: {step.replace('end', 'exit status')}: {said[-1]}")
+            said = last_words((self._directory / "gfarmbb.said").read_text(errors="replace"))
+            raise StorageError(f"gfarmbb {mode}: {step.replace('end', 'exit status')}: {said}")
 
 
 def _read(pipe: int, deadline: float) -> str:

@@ -25,7 +25,7 @@ from burstlab.storage.gfarm.configuration import Instance
 from burstlab.storage.gfarm.integrity import keep
 from burstlab.storage.gfarm.network import listens, local_addresses
 from burstlab.storage.gfarm.node import instance_on, is_mounted, prove, socket_directory
-from burstlab.supervision import ended_how
+from burstlab.supervision import ended_how, last_words
 
 GFMD_PORT, GFSD_PORT = 10601, 10600  # of config-gfarm -S and config-gfsd -S
 STEPS, STATUSES = "steps", "statuses"  # pipes between gfarmbb and the cell, on the first host
@@ -131,8 +131,8 @@ def run_script(node: Node, script: str, configuration: str, mount: str) -> None:
         child.kill()
         raise StorageError(f"not within {SCRIPT_S:g} s: {script}") from None
     if status:
-        said = log.read_text(errors="replace").splitlines() or ["it says nothing"]
-        raise StorageError(f"{script} fails ({ended_how(status)}): {said[-1]}")
+        said = last_words(log.read_text(errors="replace"))
+        raise StorageError(f"{script} fails ({ended_how(status)}): {said}")
 
 
 def _spawn(

@@ -15,7 +15,7 @@ from burstlab.lease import MARKER
 from burstlab.nodes import Node
 from burstlab.process import Identity
 from burstlab.storage.gfarm.configuration import Instance
-from burstlab.supervision import ended_how
+from burstlab.supervision import ended_how, last_words
 
 PACKAGES = {  # program -> Debian package (envs/gfarm)
     "gfmd": "gfmd",
@@ -133,8 +133,8 @@ def ask(
         child.kill()
         raise StorageError(f"{tool} does not answer within {limit_s:g} s") from None
     if child.returncode:
-        lines = said.decode(errors="replace").strip().splitlines() or ["it says nothing"]
-        raise StorageError(f"{tool} fails ({ended_how(child.returncode)}): {lines[-1]}")
+        why = last_words(said.decode(errors="replace"))
+        raise StorageError(f"{tool} fails ({ended_how(child.returncode)}): {why}")
     return output
 
 
@@ -156,5 +156,4 @@ def said_by(program: str, directory: Path) -> list[str]:
 
 
 def _last_words(program: str, instance: Instance) -> str:
-    lines = said_by(program, instance.directory)
-    return lines[-1] if lines else "it says nothing"
+    return last_words("\n".join(said_by(program, instance.directory)))
