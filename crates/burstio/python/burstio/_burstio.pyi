@@ -71,6 +71,18 @@ class Listening:
     def begin(self, children: Sequence[str]) -> Copy:
         """Receive everything, and send it on to each host:port of ``children``."""
 
+class _Closing:
+    """Closed at the end of a ``with``."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
 @final
 class Sample:
     """One file's bytes, in the engine's memory, read only: ``memoryview(sample)``."""
@@ -79,7 +91,7 @@ class Sample:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
-class Stream:
+class Stream(_Closing):
     """One consumer: what it will take, in order."""
 
     def plan(self, indices: Sequence[int]) -> None:
@@ -99,16 +111,8 @@ class Stream:
         """Forget what is planned and not taken."""
     def close(self) -> None:
         """The same, for good."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
-class _Feeds:
+class _Feeds(_Closing):
     @property
     def count(self) -> int:
         """Number of files."""
@@ -122,14 +126,6 @@ class _Feeds:
         """Wait until all that has been read is written to the cache."""
     def close(self) -> int:
         """End; returns the threads that a stalled source still holds (0 from a Client)."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
 @final
 class Engine(_Feeds):
@@ -167,34 +163,18 @@ class Client(_Feeds):
     def __new__(cls, socket: str | os.PathLike[str]) -> Client: ...
 
 @final
-class Agent:
+class Agent(_Closing):
     """Serves an engine until it is closed; closing it closes the engine."""
 
     def close(self) -> int:
         """End all connections and the engine; as ``Engine.close``."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
 @final
-class Mount:
+class Mount(_Closing):
     """The data set as a directory, as long as this is open."""
 
     def close(self) -> None:
         """Unmount. Raises OSError where somebody is still in it."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
 
 @final
 class Permutations:
