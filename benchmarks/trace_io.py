@@ -2,10 +2,12 @@
 
 python benchmarks/trace_io.py [--runs 6] [--scale 1.0]
 
-Each program runs bare and traced in turns, who is first changes with each turn, in a directory of
-its own below TMPDIR; a run before each pair is not counted, for it may find less memory at hand.
-Wall time and CPU (of the program and of all that traces it) are medians with ranges; the time of a
-call is the further wall time of a run divided by the transfers that its trace holds.
+Each program runs bare, under strace and, where it may, under bpftrace, in turns, each turn in
+another order, in a directory of its own below TMPDIR (/dev/shm spares the disk); a run before each
+turn is not counted, for it may find less memory at hand. Times are medians with ranges: `wall` the
+program's own clock, from its first statement to its last; `around` what comes before and after it,
+the tracer's start among it; `cpu` that of the program and of all that traces it. What a call costs
+is the further wall time, and CPU, of a run divided by the transfers that its trace holds.
 """
 
 import argparse
@@ -20,6 +22,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from burstlab.errors import ConfigurationError
+from burstlab.request import TRACERS
+from burstlab.tracing.cell import CellTrace
+
+BARE = "bare"
 LEAST_CALLS = 500  # below, the start of the tracer is most of what there is
 PROGRAMS = {
     "4 KiB requests": (
@@ -44,27 +51,41 @@ PROGRAMS = {
 }
 
 
+CLOCKED = """\
+import time
+SCALE = {scale}
+begun_s = time.perf_counter()
+{program}
+print(time.perf_counter() - begun_s)
+"""
+
+
 class Taken(NamedTuple):
     """One run."""
 
-    wall_s: float
+    wall_s: float  # by the program's own clock
+    around_s: float  # before and after it
     cpu_s: float
     calls: int  # that the trace holds; 0 without one
 
 
-def run(script: str, traced: bool) -> Taken:
+def run(script: str, way: str) -> Taken:
     """One run of a program in an empty directory."""
     with tempfile.TemporaryDirectory(prefix="burstlab-trace-") as name:
         work, trace = Path(name, "work"), Path(name, "trace")
         work.mkdir()
-        tracer = [sys.executable, "-P", "-m", "burstlab.tracing", str(trace), f"work={work}", "--"]
-        command = [*(tracer if traced else []), sys.executable, "-I", "-c", script]
-        before, begun_s = _cpu_s(), time.monotonic()
-        subprocess.run(command, cwd=work, check=True, timeout=600)
-        wall_s, cpu_s = time.monotonic() - begun_s, _cpu_s() - before
+        words = [sys.executable, "-P", "-m", "burstlab.tracing", way]
+        tracer = [] if way == BARE else [*words, str(trace), f"work={work}", "--"]
+        command = [*tracer, sys.executable, "-I", "-c", script]
+        before_s, begun_s = _cpu_s(), time.monotonic()
+        done = subprocess.run(
+            command, cwd=work, check=True, timeout=600, stdout=subprocess.PIPE, text=True
+        )
+        elapsed_s, cpu_s = time.monotonic() - begun_s, _cpu_s() - before_s
         parts = [json.loads(path.read_text()) for path in trace.glob("*.json")]
         calls = sum(row[4] + row[6] for part in parts for row in part["files"])
-        return Taken(wall_s, cpu_s, calls)
+        wall_s = float(done.stdout.split()[-1])
+        return Taken(wall_s, elapsed_s - wall_s, cpu_s, calls)
 
 
 def _cpu_s() -> float:
@@ -72,9 +93,22 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def told(values: list[float], unit: str) -> str:
+def told(values: list[float]) -> str:
     """Median and range."""
-    return f"{statistics.median(values):7.2f} {unit} [{min(values):.2f} .. {max(values):.2f}]"
+    return f"{statistics.median(values):7.2f} [{min(values):.2f} .. {max(values):.2f}]"
+
+
+def ways() -> list[str]:
+    """How programs run here, the bare way first."""
+    found = [BARE]
+    for way in TRACERS:
+        try:
+            with tempfile.TemporaryDirectory(prefix="burstlab-trace-") as name:
+                CellTrace(Path(name), way)
+            found.append(way)
+        except ConfigurationError as error:
+            print(f"without {way}: {error}")
+    return found
 
 
 def main() -> int:
@@ -83,31 +117,29 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--scale", type=float, default=1.0, help="of the work of each program")
     arguments = parser.parse_args()
-    taken: dict[tuple[str, bool], list[Taken]] = {}
-    load = os.getloadavg()[0]
-    for turn in range(arguments.runs):
+    taken: dict[tuple[str, str], list[Taken]] = {}
+    load, order = os.getloadavg()[0], ways()
+    for _ in range(arguments.runs):
         for name, program in PROGRAMS.items():
-            script = f"SCALE = {arguments.scale}\n{program}"
-            run(script, traced=False)
-            for traced in (turn % 2 == 0, turn % 2 == 1):
-                taken.setdefault((name, traced), []).append(run(script, traced))
-    version = subprocess.run(["strace", "-V"], capture_output=True, text=True, check=True)
-    print(f"{arguments.runs} runs each in turns, {version.stdout.splitlines()[0]}, "
+            script = CLOCKED.format(scale=arguments.scale, program=program)
+            run(script, BARE)
+            for way in order:
+                taken.setdefault((name, way), []).append(run(script, way))
+        order = [*order[1:], order[0]]
+    print(f"{arguments.runs} runs each in turns in {tempfile.gettempdir()}, "
           f"Linux {os.uname().release}, {os.cpu_count()} cores, "
           f"load {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end")  # fmt: skip
     for name in PROGRAMS:
-        bare, traced_runs = taken[name, False], taken[name, True]
-        ratio = statistics.median(t.wall_s for t in traced_runs) / statistics.median(
-            b.wall_s for b in bare
-        )
-        print(f"\n{name}: {traced_runs[0].calls} transfers, wall x {ratio:.1f}")
-        for kind, runs in (("bare", bare), ("traced", traced_runs)):
-            wall, cpu = ([r.wall_s for r in runs], [r.cpu_s for r in runs])
-            print(f"  {kind:7} wall {told(wall, 's')}   cpu {told(cpu, 's')}")
-        further_s = [t.wall_s - b.wall_s for b, t in zip(bare, traced_runs, strict=True)]
-        print(f"  further wall {told(further_s, 's')}")
-        if (calls := traced_runs[0].calls) > LEAST_CALLS:
-            print(f"  of each call {told([1e6 * more / calls for more in further_s], 'us')}")
+        print(f"\n{name}")
+        for way in sorted(order, key=[BARE, *TRACERS].index):
+            runs, bare = taken[name, way], taken[name, BARE]
+            wall, around, cpu = (told([one[at] for one in runs]) for at in range(3))
+            print(f"  {way:9} wall {wall} s   around {around} s   cpu {cpu} s")
+            if (calls := runs[0].calls) > LEAST_CALLS:
+                pairs = list(zip(bare, runs, strict=True))
+                walls = told([1e6 * (t.wall_s - b.wall_s) / calls for b, t in pairs])
+                cpus = told([1e6 * (t.cpu_s - b.cpu_s) / calls for b, t in pairs])
+                print(f"  {'':9} further of each of {calls} calls: {walls} us, cpu {cpus} us")
     return 0
 
 
