@@ -51,6 +51,12 @@ def labelled(cells: pl.DataFrame) -> pl.DataFrame:
     return cells.with_columns(series=label).sort(rank, "storage", "series", "nodes", "repeat")
 
 
+def parameter(name: str, default: str) -> pl.Expr:
+    """One of the parameters that ``parameters`` lists as name=value,name=value."""
+    found = pl.col("parameters").str.extract(rf"(?:^|,){name}=([^,]*)")
+    return found.fill_null(default)
+
+
 def metric(tables: Tables, name: str) -> pl.DataFrame:
     """Cells that ran to a good end with ``value`` and ``unit`` of one of their metrics."""
     values = tables.metrics.filter(pl.col("name") == name).select("record", "value", "unit")

@@ -7,7 +7,7 @@ import polars as pl
 from analysis.pipelines import MODES, against_minibatches, against_number, table
 from analysis.references import printed, reference
 from analysis.registry import Drawing, figure
-from analysis.series import OTHER, labelled, look, medians, metric
+from analysis.series import OTHER, labelled, look, medians, metric, parameter
 from analysis.tables import Tables
 from analysis.words import Note, absent, conditions, interval, issues, seconds
 
@@ -110,7 +110,7 @@ def first_minibatch(tables: Tables) -> Drawing:
 def staging(tables: Tables) -> Drawing:
     """Time to copy the whole data set to every node [s]: the paper's way and burstlab's."""
     chosen = tables.where(STAGING)
-    cells = labelled(chosen.cells).with_columns(method=_parameter("method", "copy"))
+    cells = labelled(chosen.cells).with_columns(method=parameter("method", "copy"))
     runs = metric(chosen, "staging_time").join(cells.select("record", "method"), on="record")
     data = medians(runs.sort("method", "nodes"), ["method", "nodes"])
     drawn = {(row["method"], row["nodes"]): row for row in data.iter_rows(named=True)}
@@ -140,15 +140,9 @@ def _prefetch(tables: Tables, condition: pl.Expr) -> Tables:
 
 
 def _with_parameters(tables: Tables) -> pl.DataFrame:
-    named = {name: _parameter(name, default) for name, default in DEFAULTS.items()}
+    named = {name: parameter(name, default) for name, default in DEFAULTS.items()}
     whole = ("minibatches", "batch", "generation", "copiers")
     return tables.cells.with_columns(**named).with_columns(pl.col(whole).cast(pl.Int64))
-
-
-def _parameter(name: str, default: str) -> pl.Expr:
-    """One of the parameters that ``parameters`` lists as name=value,name=value."""
-    found = pl.col("parameters").str.extract(rf"(?:^|,){name}=([^,]*)")
-    return found.fill_null(default)
 
 
 def _standard() -> pl.Expr:

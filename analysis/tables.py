@@ -75,9 +75,13 @@ OPERATIONS = pl.Schema(
         "status": pl.Int64(),
         "read_bytes": pl.Int64(),
         "written_bytes": pl.Int64(),
+        "rank": pl.Int64(),
+        "epoch": pl.Int64(),
+        "accuracy": pl.Float64(),
     }
 )
-OF_SOME = ("read_bytes", "written_bytes")  # operations: null where the workload does not count them
+# Of operations: null where the workload does not tell them.
+OF_SOME = ("read_bytes", "written_bytes", "rank", "epoch", "accuracy")
 TRANSFERS = pl.Schema(
     {
         "record": pl.String(),
