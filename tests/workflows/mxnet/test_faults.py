@@ -10,7 +10,7 @@ import pytest
 from burstlab.dataset.manifest import members
 from burstlab.dataset.writing import scan, write_manifest
 
-from .running import Place, until, workers
+from .running import DEADLINE_S, Place, until, workers
 
 pytestmark = pytest.mark.requires("mxnet")
 
@@ -31,7 +31,7 @@ def test_a_process_is_killed_while_all_train(place: Place, victim: str, told: st
         until(lambda: (place.cell / "workload.log").exists(), "the workload runs")
         until(lambda: "epoch 1 of" in place.log() or run.poll() is not None, "the ranks train")
         os.kill(workers(place.cell)[victim], signal.SIGKILL)
-        run.wait(60)
+        run.wait(DEADLINE_S)
     record = place.record()
     assert (record["status"], record["reason"]) == ("failed", told)
     assert workers(place.cell) == {}

@@ -23,13 +23,10 @@ BOTH = NODES[:2]
 @pytest.fixture(scope="module")
 def cluster(images: Path) -> Iterator[Cluster]:
     """Two nodes, with the images on their parallel file system."""
-    cluster = Cluster()
-    try:
+    with Cluster() as cluster:
         cluster.must("up", "--nodes", "2")
         shutil.copytree(images, cluster.directory / "pfs/images")
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture
