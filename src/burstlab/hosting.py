@@ -4,12 +4,22 @@ import errno
 import os
 from pathlib import Path
 
+from burstlab.allocation import Allocation
 from burstlab.errors import AllocationError, ConfigurationError, NodeError
 from burstlab.lease import Lease
 from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.emulation import Emulation
 from burstlab.pfs.site import DATASET, EmulatedPfs, MountedPfs, ParallelFileSystem
+from burstlab.relay import is_here
 from burstlab.request import Request
+
+
+def way_to(allocation: Allocation) -> str:
+    """What `--launch auto` means: no launcher for this host, Slurm's own in its jobs, else ssh."""
+    hosts = allocation.hosts
+    if allocation.virtual or (len(hosts) == 1 and is_here(hosts[0])):
+        return "local"
+    return "srun" if allocation.origin == "Slurm" else "ssh"
 
 
 def own_directory(scratch: Path, lease: Lease) -> Path:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from burstlab import relay
-from burstlab.allocation import ORIGIN, Allocation, allocate
+from burstlab.allocation import ORIGIN, allocate
 from burstlab.cache import STATES
 from burstlab.cell import Cell
 from burstlab.errors import ConfigurationError
+from burstlab.hosting import way_to
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import LABELS, CellKey
@@ -136,7 +137,7 @@ def request(arguments: argparse.Namespace) -> Request:
         pfs=_pfs(arguments),
         local_dir=_absolute(arguments.local_dir),
         cell_dir=cell_dir,
-        launch=_launch(arguments.launch, allocation),
+        launch=arguments.launch if arguments.launch != "auto" else way_to(allocation),
         launch_options=tuple(arguments.launch_option),
         needs=frozenset(arguments.needs),
         manifest=_manifest(arguments.dataset),
@@ -229,16 +230,6 @@ def _words(allowed: Sequence[str]) -> Any:
         return found
 
     return words
-
-
-def _launch(asked: str, allocation: Allocation) -> str:
-    """What `auto` means: no launcher for this host, Slurm's own in its jobs, else ssh."""
-    if asked != "auto":
-        return asked
-    hosts = allocation.hosts
-    if allocation.virtual or (len(hosts) == 1 and relay.is_here(hosts[0])):
-        return "local"
-    return "srun" if allocation.origin == "Slurm" else "ssh"
 
 
 def _pfs(arguments: argparse.Namespace) -> Path | Emulation | None:

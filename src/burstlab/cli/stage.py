@@ -112,7 +112,8 @@ def report(staged: "Staged", cell_dir: Path) -> None:
 @contextmanager
 def _hosts(allocation: Allocation, launch: str, launch_options: list[str]) -> Iterator["Nodes"]:
     """All hosts, under a lease: whatever is started there is ended with it."""
-    from burstlab import lease, relay
+    from burstlab import lease
+    from burstlab.hosting import way_to
     from burstlab.lease import Lease
     from burstlab.nodes import VirtualNodes
 
@@ -122,13 +123,13 @@ def _hosts(allocation: Allocation, launch: str, launch_options: list[str]) -> It
     base = Path(tempfile.gettempdir(), f"burstlab-{own.id}")
     try:
         scratch = own.directory(base)
-        if allocation.virtual or (len(names) == 1 and relay.is_here(names[0])):
+        if (way := way_to(allocation)) == "local":
             nodes: Nodes = VirtualNodes(scratch, len(names), own)
         else:
             from burstlab.agents import AgentNodes
 
-            by = launch if launch != "auto" else "srun" if allocation.origin == "Slurm" else "ssh"
-            nodes = AgentNodes(names, Path(f"{base}.node"), by, launch_options, own, scratch)
+            way = launch if launch != "auto" else way
+            nodes = AgentNodes(names, Path(f"{base}.node"), way, launch_options, own, scratch)
         try:
             yield nodes
         finally:
