@@ -13,6 +13,7 @@ from typing import Any
 
 from burstlab import cache
 from burstlab.errors import StorageError
+from burstlab.storage.probing import following
 
 MIB = 1 << 20
 BLOCK = 4 * MIB
@@ -94,7 +95,7 @@ def main(host: str, asked: Mapping[str, Any]) -> int:
     """Run a step and answer. Exit status 0, or 1 when the answer is why it failed."""
     host = host or os.environ["SLURMD_NODENAME"]  # srun names the host, and no word of its own
     hosts = asked["hosts"]
-    following = hosts[(hosts.index(host) + 1) % len(hosts)] if asked["shared"] else host
+    other = following(hosts, host) if asked["shared"] else host
     placed = asked["unit_bytes"] * (hosts.index(host) + 1)
     # In the node-local directory of the cell, so that whoever cleans that ends this too.
     os.chdir(asked["local"])
@@ -102,7 +103,7 @@ def main(host: str, asked: Mapping[str, Any]) -> int:
     try:
         told = STEPS[asked["step"]](
             Path(asked["mount"]),
-            {**asked, "host": host, "next": following, "placed_bytes": placed},
+            {**asked, "host": host, "next": other, "placed_bytes": placed},
         )
     except (OSError, StorageError) as error:
         print(json.dumps({"host": host, "error": str(error)}), flush=True)

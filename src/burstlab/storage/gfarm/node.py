@@ -15,6 +15,7 @@ from burstlab.storage.gfarm.configuration import LOCAL, Instance, files
 from burstlab.storage.gfarm.network import FreePort, listens, local_addresses, misnamed
 from burstlab.storage.gfarm.programs import ask, end, missing, spawn, wait_until
 from burstlab.storage.nodelocal import sync_filesystem
+from burstlab.storage.probing import following
 
 TYPE = "fuse.gfarm2fs"
 END_S = 1.0  # for a daemon that was asked to end
@@ -88,11 +89,11 @@ def prove(node: Node, instance: Instance, mount: str, daemons: Sequence[str]) ->
 
 def meet(node: Node, mount: str, hosts: Sequence[str]) -> None:
     """Node action: read what the next host's probe wrote, and remove it."""
-    following = hosts[(hosts.index(node.host.name) + 1) % len(hosts)]
+    other = following(hosts, node.host.name)
     script = 'cat -- "$0" && rm -- "$0"'
-    read = ask(node, ["/bin/sh", "-c", script, _probe(Path(mount), following)])
-    if read.decode() != following:
-        raise StorageError(f"{mount}: what {following} wrote is read as {read!r}")
+    read = ask(node, ["/bin/sh", "-c", script, _probe(Path(mount), other)])
+    if read.decode() != other:
+        raise StorageError(f"{mount}: what {other} wrote is read as {read!r}")
 
 
 def write_back(node: Node) -> None:
