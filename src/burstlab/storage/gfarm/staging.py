@@ -29,7 +29,7 @@ Phases = dict[str, float]  # seconds of the slowest host in each
 def through_mounts(nodes: Nodes, manifest: Manifest, source: Path, target: Path) -> Phases:
     """Every host copies its part. Raises StagingError or NodeError naming host and file."""
     targets = {host.name: target for host in nodes.hosts}
-    staged = Staging(nodes, manifest, source, targets, lambda *_: None).run("shard")
+    staged = Staging(nodes, manifest, source, targets).run("shard")
     return {**staged.phases, **_compare(nodes, manifest, target)}
 
 
