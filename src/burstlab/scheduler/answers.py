@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from burstlab.scheduler import jobs
@@ -93,7 +92,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _write(name: str, answer: Mapping[str, Any]) -> None:
-    path = Path(JOBS / name)
+    path = JOBS / name
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps(answer))
     partial.rename(path)

@@ -58,8 +58,8 @@ def states(answer: Answer) -> Mapping[str, JobState]:
     for job, queue in _jobs(answer):
         number, state = _text(job, "JB_job_number"), _text(job, "state")
         node = _text(queue, "name").partition("@")[2] if queue is not None else ""
-        hosts = (*found[number].hosts, *([node] if node else [])) if number in found else (
-            (node,) if node else ())  # fmt: skip
+        before = found[number].hosts if number in found else ()
+        hosts = tuple(dict.fromkeys([*before, node] if node else before))
         lost = queue is not None and "u" in _text(queue, "state")
         if "E" in state:
             why = JobState(STUCK, f"Grid Engine holds it in error (state {state})", True, hosts)
@@ -68,7 +68,7 @@ def states(answer: Answer) -> Mapping[str, JobState]:
         elif number in found and found[number].phase == STUCK:
             continue
         else:
-            why = JobState(RUNNING, hosts=tuple(dict.fromkeys(hosts)))
+            why = JobState(RUNNING, hosts=hosts)
         found[number] = why
     return found
 

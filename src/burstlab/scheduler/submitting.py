@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -162,8 +163,6 @@ def _conditions(properties: Mapping[str, Any]) -> str:
 
 
 def _labels(properties: Mapping[str, Any]) -> tuple[str, ...]:
-    import shlex
-
     return tuple(shlex.split(str(properties.get("params", {}).get("run", ""))))
 
 
