@@ -14,8 +14,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-# Debian keeps daemons here, off an ordinary user's PATH.
 OURS = ("burstlab", "setup")  # locks of burstlab's own environment
+# Debian keeps daemons here, off an ordinary user's PATH.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
