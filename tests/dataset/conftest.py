@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from burstlab.dataset import imagenet, twomass
 from burstlab.dataset.model import SyntheticTiles
 from burstlab.dataset.synthetic import make_tiles
 
@@ -15,9 +16,10 @@ SMALL = SyntheticTiles(columns=3, rows=2, tile_width=64, tile_height=128, stars_
 
 
 @pytest.fixture(autouse=True)
-def no_tiles_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests say themselves which tiles are given."""
-    monkeypatch.delenv("BURSTLAB_2MASS", raising=False)
+def no_files_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests say themselves which tiles and images are given."""
+    for variable in (twomass.VARIABLE, imagenet.VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture(scope="session")

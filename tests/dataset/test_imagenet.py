@@ -15,11 +15,6 @@ from burstlab.errors import ConfigurationError
 SMALL = SyntheticImages(classes=3, files=200, mean_bytes=3000)
 
 
-@pytest.fixture(autouse=True)
-def no_images_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BURSTLAB_IMAGENET", raising=False)
-
-
 @pytest.fixture(scope="module")
 def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     path = tmp_path_factory.mktemp("imagenet") / "manifest.json"
