@@ -11,6 +11,7 @@ from burstlab.storage.interface import Storage
 if TYPE_CHECKING:
     from burstlab.dataset.manifest import Manifest
 
+STAGINGS = ("none", "eager", "lazy")
 # How a data set gets to the hosts (burstlab.staging, docs/how-to/stage-a-dataset.md).
 STAGING_METHODS = ("copy", "tree", "shard", "archive", "paper")
 # What counts a workload's reads and writes (burstlab.tracing, docs/how-to/trace-io.md).

@@ -22,7 +22,7 @@ from burstlab.hosting import way_to
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import LABELS, CellKey
-from burstlab.request import STAGING_METHODS, TRACERS, Request
+from burstlab.request import STAGING_METHODS, STAGINGS, TRACERS, Request
 from burstlab.storage import STORAGES, storage_class
 
 NEEDS = ("shared", "mmap")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pfs", metavar="DIR", help="the site's parallel file system, or `emulated`")
     add("--pfs-option", action="append", default=[], metavar="KEY=VALUE", help="emulator's costs")
     add("--dataset", metavar="MANIFEST", help="manifest of the data set (burstlab dataset make)")
-    add("--staging", choices=("none", "eager", "lazy"), default="none")
+    add("--staging", choices=STAGINGS, default="none")
     add("--staging-method", choices=STAGING_METHODS, default="copy", help="burstlab stage -h")
     add("--order", metavar="FILE", help="lazy staging: paths, one a line, first come first read")
     add("--cache", choices=STATES, default="as-is", help="page cache before the workload")

@@ -20,11 +20,11 @@ from burstlab.config.load import Document, allowed, load_yaml, wrong
 from burstlab.config.matrix import Point, Value, expand, text
 from burstlab.config.site import Costs
 from burstlab.dataset.make import manifest_path
+from burstlab.record import LABELS
+from burstlab.request import STAGINGS
 
 EXPERIMENTS = Path("config/experiments")
-STAGINGS = ("none", "eager", "lazy")
 PLACE = ("storage", "staging", "nodes")  # dimensions that every cell has, in their path order
-OF_THE_RECORD = ("experiment", "scale", "workload", "dataset", "repeat")
 TEARDOWN_S = 60  # the scheduler ends a job this much later than the cell ends itself
 LONGEST_NAME = 255  # bytes in one name, NAME_MAX of every file system we know
 _WORD = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9._+-]*")  # in a path, a label and a shell alike
@@ -252,7 +252,7 @@ def point_name(workload: str, point: Point) -> str:
 
 
 def _check_dimension(name: str) -> None:
-    if name in Block.model_fields or name in OF_THE_RECORD:
+    if name in Block.model_fields or name in LABELS:
         raise wrong("no dimension can have this name: it has a meaning of its own", at=name)
     if not _NAME.fullmatch(name):
         raise wrong("a dimension's name is lower-case letters, digits and _", at=name)
