@@ -15,6 +15,8 @@ from analysis.words import Note, absent, conditions, interval, issues, seconds
 
 LEFT, RIGHT, COLUMN, ROW, PLOT = 0.95, 2.75, 1.2, 0.36, 3.6
 DODGE = 0.07  # between series at one node count, in doublings of nodes
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))  # series of one storage
+Dashes = str | tuple[int, tuple[float, ...]]
 
 
 def against_nodes(
@@ -31,6 +33,7 @@ def against_nodes(
     rows = cells["series"].unique(maintain_order=True).to_list()
     nodes = sorted(cells["nodes"].unique())
     looks = dict(cells.select("series", "storage").iter_rows())
+    dashes = _dashes(rows, looks)
     right = max([RIGHT, *(text_width(series, TEXT_PT) + 0.9 for series in rows)])
     across = max(5.3, COLUMN * len(nodes))
     page = Page(
@@ -49,20 +52,38 @@ def against_nodes(
             points.filter(pl.col("series") == series),
             runs.filter(pl.col("series") == series),
             looks[series],
+            dashes[series],
             shift,
         )
     _scales(axes, nodes, measure, empty=points.is_empty())
-    _key(axes, rows, looks, bool((points["n_with_issues"] > 0).any()))
-    _numbers(axes, cells, points, rows, looks)
+    _key(axes, rows, looks, dashes, bool((points["n_with_issues"] > 0).any()))
+    _numbers(axes, cells, points, rows, looks, dashes)
     return Drawing(page.figure, _data(cells, runs, points))
 
 
-def _line(axes: Axes, points: pl.DataFrame, runs: pl.DataFrame, storage: str, shift: float) -> None:
+def _dashes(rows: list[str], looks: dict[str, str]) -> dict[str, Dashes]:
+    """Series of one storage have its colour and marker; their lines tell them apart."""
+    seen: dict[str, int] = {}
+    dashes: dict[str, Dashes] = {}
+    for series in rows:
+        number = seen[looks[series]] = seen.get(looks[series], -1) + 1
+        dashes[series] = DASHES[number % len(DASHES)]
+    return dashes
+
+
+def _line(
+    axes: Axes,
+    points: pl.DataFrame,
+    runs: pl.DataFrame,
+    storage: str,
+    dashes: Dashes,
+    shift: float,
+) -> None:
     colour, marker = look(storage).colour, look(storage).marker
     single = runs["nodes"].log(2) + shift + DODGE / 2.5
     axes.plot(single, runs["value"], "o", ms=4.5, mew=0, color=colour, alpha=0.35, zorder=2)
     x = points["nodes"].log(2) + shift
-    axes.plot(x, points["median"], "-", color=colour, lw=1.8, zorder=3)
+    axes.plot(x, points["median"], ls=dashes, color=colour, lw=1.8, zorder=3)
     for at, row in zip(x, points.iter_rows(named=True), strict=True):
         if row["low"] is not None:
             ends = [[row["median"] - row["low"]], [row["high"] - row["median"]]]
@@ -85,10 +106,17 @@ def _scales(axes: Axes, nodes: list[int], measure: str, *, empty: bool) -> None:
         axes.text(0.5, 0.5, "no run came to a good end", ha="center", transform=axes.transAxes)
 
 
-def _key(axes: Axes, rows: list[str], looks: dict[str, str], open_ones: bool) -> None:
+def _key(
+    axes: Axes,
+    rows: list[str],
+    looks: dict[str, str],
+    dashes: dict[str, Dashes],
+    open_ones: bool,
+) -> None:
+    kinds = [(series, look(looks[series]), dashes[series]) for series in rows]
     handles = [
-        Line2D([], [], color=look(looks[s]).colour, marker=look(looks[s]).marker, ms=8, label=s)
-        for s in rows
+        Line2D([], [], color=one.colour, marker=one.marker, ms=7, ls=line, label=series)
+        for series, one, line in kinds
     ]
     plain: dict[str, Any] = {"color": GREY, "lw": 0}
     handles += [
@@ -107,6 +135,7 @@ def _key(axes: Axes, rows: list[str], looks: dict[str, str], open_ones: bool) ->
         fontsize=TEXT_PT,
         borderaxespad=0,
         labelspacing=0.55,
+        handlelength=3.2,
     )
 
 
@@ -116,6 +145,7 @@ def _numbers(
     points: pl.DataFrame,
     rows: list[str],
     looks: dict[str, str],
+    dashes: dict[str, Dashes],
 ) -> None:
     """The numbers of each series under the axis, in the column of their node count."""
     drawn = {(row["series"], row["nodes"]): row for row in points.iter_rows(named=True)}
@@ -136,7 +166,9 @@ def _numbers(
                 axes.text(x, y - 0.08 / PLOT, state, fontsize=NOTE_PT, color=GREY, **where)
         style = look(looks[series])
         place: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-        axes.plot(-0.11, y - 0.08 / PLOT, style.marker, ms=7, color=style.colour, **place)
+        at = [y - 0.08 / PLOT] * 3
+        axes.plot([-0.12, -0.095, -0.07], at, ls=dashes[series], color=style.colour, **place)
+        axes.plot(-0.095, at[0], style.marker, ms=7, color=style.colour, **place)
     key = "median\n[95 % interval] number of runs"
     axes.text(
         1.02, -0.8 / PLOT, key, transform=axes.transAxes, fontsize=NOTE_PT, color=GREY, va="center"

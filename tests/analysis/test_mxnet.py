@@ -58,6 +58,9 @@ def test_a_line_for_each_storage_and_format(make: Make, tmp_path: Path) -> None:
     assert "ranks waited for minibatches 25 % of that time" in told
     assert "Horovod MXNet, ResNet-50, ImageNet, batch 128: no numbers" in told
     assert outside(drawing.canvas) == []
+    drawn = [line for line in drawing.canvas.axes[0].lines if line.get_linewidth() == 1.8]
+    inside = [line.get_linestyle() for line in drawn if line.get_clip_on()]
+    assert len(set(inside)) == 2, "one storage, one colour: the lines tell the formats apart"
 
 
 def test_a_failed_training_is_told(make: Make, tmp_path: Path) -> None:
