@@ -95,6 +95,15 @@ class Place:
         return found
 
 
+def reach(cell: subprocess.Popen[str], phase: str) -> None:
+    """Read what the cell says until it enters ``phase``."""
+    assert cell.stderr is not None
+    for line in cell.stderr:
+        if f" {phase} " in f"{line} " and "..." in line:
+            return
+    raise AssertionError(f"the cell ended before {phase}")
+
+
 def until(condition: Callable[[], Any], what: str) -> Any:
     """Poll for a condition; its value. Fails after DEADLINE_S naming ``what``."""
     deadline = time.monotonic() + DEADLINE_S

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from burstlab.dataset.manifest import Manifest
-from tests.cell.running import Place, until
+from tests.cell.running import Place, reach, until
 
 PHASES = ("pfs", "provision", "stage_in", "cache", "run", "check", "drain", "stage_out", "teardown")
 STOPS = {"SIGTERM": 143, "SIGINT": 130, "SIGALRM": 124}  # SIGALRM is how the time limit comes
@@ -37,15 +37,6 @@ def slow_cell(place: Place, manifest: Path) -> subprocess.Popen[str]:
         *("--check", "sleep 0.3", "--stage-out", "[12345]"),
         run=["sh", "-c", work],
     )
-
-
-def reach(cell: subprocess.Popen[str], phase: str) -> None:
-    """Read what the cell says until it enters ``phase``."""
-    assert cell.stderr is not None
-    for line in cell.stderr:
-        if f" {phase} " in f"{line} " and "..." in line:
-            return
-    raise AssertionError(f"the cell ended before {phase}")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cell.running import Place, until
+from tests.cell.running import Place, reach, until
 
 WRITE_FOR_EVER = (
     'cd "$BURSTLAB_MOUNT"; i=0; while :; do i=$((i+1)); head -c 100000 /dev/zero >f$i; done'
@@ -46,10 +46,7 @@ def daemon(place: Place, name: str) -> int | None:
 @pytest.mark.parametrize("name", ["gfsd", "gfmd", "gfarm2fs"])
 def test_a_gfarm_daemon_killed_while_the_workload_writes(place: Place, name: str) -> None:
     cell = place.start("--storage", "gfarm", run=["sh", "-c", WRITE_FOR_EVER])
-    assert cell.stderr is not None
-    for line in cell.stderr:
-        if " run " in line:
-            break
+    reach(cell, "run")
     pid = until(lambda: daemon(place, name), f"{name} runs")
     os.kill(pid, signal.SIGKILL)
     _, said = cell.communicate(timeout=60)
@@ -117,11 +114,8 @@ def test_the_source_vanishes_while_it_is_staged(place: Place, tiny_manifest: Pat
         *("--dataset", tiny_manifest, "--staging", "eager"),
         run=["true"],
     )
-    assert cell.stderr is not None
-    for line in cell.stderr:
-        if " provision " in line:
-            victim.unlink()
-            break
+    reach(cell, "provision")
+    victim.unlink()
     _, said = cell.communicate(timeout=60)
     assert cell.returncode == 123, said
     record = place.record()

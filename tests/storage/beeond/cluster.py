@@ -239,12 +239,3 @@ class Cluster:
 
     def _stays(self, mount: Mount) -> bool:
         return mount.path in (str(self.own), str(self.double.root / "wire"))
-
-
-def reach(cell: subprocess.Popen[str], phase: str) -> None:
-    """Read what the cell says until it enters ``phase``."""
-    assert cell.stderr is not None
-    for line in cell.stderr:
-        if f" {phase} " in f"{line} " and "..." in line:
-            return
-    raise AssertionError(f"the cell ended before {phase}")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cell.running import until
-from tests.storage.beeond.cluster import Cluster, reach
+from tests.cell.running import reach, until
+from tests.storage.beeond.cluster import Cluster
 
 pytestmark = pytest.mark.requires("root", "beeond")
 SLOW = pytest.mark.slow

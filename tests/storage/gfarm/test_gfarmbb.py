@@ -10,7 +10,7 @@ import pytest
 
 from burstlab.lease import MARKER
 from burstlab.storage.gfarm.gfarmbb_node import CONTRIBUTED, prepare
-from tests.cell.running import Place, until
+from tests.cell.running import Place, reach, until
 from tests.storage.gfarm import conftest
 from tests.storage.gfarm.alone import only_gfarmbb
 from tests.storage.gfarm.test_cell import lose_a_file
@@ -97,13 +97,10 @@ def test_paths_that_gfarmbb_would_take_apart_are_refused(tmp_path: Path) -> None
     assert "gfarmbb does not quote paths" in record["reason"]
 
 
-def reach(place: Place, phase: str) -> subprocess.Popen[str]:
+def in_phase(place: Place, phase: str) -> subprocess.Popen[str]:
     """A cell in the middle of a phase."""
     cell = place.start(*OPTION, run=["sleep", "60"])
-    assert cell.stderr is not None
-    for line in cell.stderr:
-        if f" {phase} " in line:
-            break
+    reach(cell, phase)
     if phase == "provision":
         until(lambda: list(place.scratch.glob("*/*/gfarm/bb/etc/gfmd.conf")), "gfarmbb works")
     return cell
@@ -112,7 +109,7 @@ def reach(place: Place, phase: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("phase", ["provision", "run"])
 def test_a_killed_cell_is_reaped(tmp_path: Path, phase: str) -> None:
     place = Place(tmp_path)
-    cell = reach(place, phase)
+    cell = in_phase(place, phase)
     cell.kill()
     cell.communicate()
     assert place.reap().returncode == 0
@@ -122,7 +119,7 @@ def test_a_killed_cell_is_reaped(tmp_path: Path, phase: str) -> None:
 @pytest.mark.parametrize("phase", ["provision", "run"])
 def test_a_stopped_cell_leaves_nothing(tmp_path: Path, phase: str) -> None:
     place = Place(tmp_path)
-    cell = reach(place, phase)
+    cell = in_phase(place, phase)
     cell.terminate()
     _, said = cell.communicate(timeout=60)
     record = place.record()
