@@ -28,7 +28,7 @@ from burstlab.lease import WORKLOAD, Lease
 from burstlab.nodes import Nodes, VirtualNodes
 from burstlab.pfs.site import ParallelFileSystem
 from burstlab.progress import Timeline, failure_block
-from burstlab.provenance import CpuUse, provenance
+from burstlab.provenance import CpuUse, memory_bytes, provenance
 from burstlab.record import Record
 from burstlab.request import Request
 from burstlab.stopping import Stopped, StopSignals
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from burstlab.tracing.cell import CellTrace
 
 MOST_CPU_OF_OTHERS = 0.2  # of all cores of the host, the whole cell long
-PAGES = os.sysconf("SC_PHYS_PAGES")
 JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "PJM_JOBID", "JOB_ID")  # what schedulers set in theirs
 LOGS = ("workload.log", "check.log", "agents.log")
 
@@ -167,7 +166,7 @@ class Cell:
         """Lease, directories and nodes; stale leases of this user on this host go first."""
         request = self.request
         self.issues += lease.reap()
-        # killed, it has none of them
+        # What a cell before this one left: killed, this one has none of it.
         for name in record.FILES + record.TRACES + reports.FILES + LOGS:
             (request.cell_dir / name).unlink(missing_ok=True)
         shutil.rmtree(request.cell_dir / "outputs", ignore_errors=True)
@@ -193,7 +192,6 @@ class Cell:
             lease=self.lease,
             pfs=self.pfs,
             needs=request.needs,
-            virtual=request.allocation.virtual,
             time_limit_s=request.time_limit_s,
         )
         self.storage = request.storage(request.storage_options, context)
@@ -218,8 +216,7 @@ class Cell:
 
     def _stage_in(self, data: Path | None) -> None:
         manifest = self.request.manifest
-        if manifest is None or data is None:
-            raise ConfigurationError("--staging eager wants a --dataset")
+        assert manifest is not None and data is not None  # the command sees to it
         from burstlab.staging import stage_to
 
         source = self.pfs.seen(manifest.root)
@@ -375,7 +372,7 @@ def _conditions(request: Request, cpu: CpuUse) -> list[str]:
     others = cpu.share_of_others()
     if others > MOST_CPU_OF_OTHERS:
         issues.append(f"others used {others:.0%} of this host's processors meanwhile")
-    manifest, memory = request.manifest, os.sysconf("SC_PAGE_SIZE") * PAGES
+    manifest, memory = request.manifest, memory_bytes()
     if manifest and manifest.size_bytes < memory and request.cache != "cold":
         issues.append(
             f"the data set ({manifest.size_bytes / 1e6:.0f} MB) fits in memory "

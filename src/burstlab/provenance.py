@@ -22,12 +22,17 @@ def provenance(load_before: float, code: Path) -> Mapping[str, Any]:
         "kernel": os.uname().release,
         "hostname": os.uname().nodename,
         "cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_bytes": memory_bytes(),
         "cpu_model": _cpu_model(),
         "order_seed": os.environ.get(ORDER_SEED),
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
     }
+
+
+def memory_bytes() -> int:
+    """Of this host."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class CpuUse:

@@ -70,7 +70,6 @@ class Provisioned:
             lease=self.lease,
             pfs=self.pfs,
             needs=case.needs,
-            virtual=not case.launch,
             time_limit_s=0.0,
         )
         self.storage = provider(provider.Options(**case.options(root)), context)

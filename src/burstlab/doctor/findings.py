@@ -15,6 +15,7 @@ from burstlab.config.experiment import EXPERIMENTS, load_experiment
 from burstlab.doctor import buffers, environments, profiles
 from burstlab.doctor.capabilities import CAPABILITIES, environment_problem
 from burstlab.doctor.environments import Environment, find_command
+from burstlab.provenance import memory_bytes
 
 LITTLE_SPACE = 4 << 30  # bytes; the demo writes about 2 GiB
 LITTLE_MEMORY = 2 << 30  # bytes
@@ -128,7 +129,7 @@ def _space(subject: str, directory: Path) -> Finding:
 
 
 def _memory() -> Finding:
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size = memory_bytes()
     cores = len(os.sched_getaffinity(0))
     detail = f"{size / 2**30:.1f} GiB, {cores} cores"
     if size < LITTLE_MEMORY:

@@ -26,7 +26,6 @@ class Context(NamedTuple):
     lease: Lease  # of this host; the other hosts' are reached through ``nodes``
     pfs: ParallelFileSystem
     needs: frozenset[str]  # of the workload: "shared" (one name space), "mmap" (MAP_SHARED)
-    virtual: bool  # the hosts are virtual nodes of this machine
     time_limit_s: float  # 0: none
 
     @property

@@ -99,6 +99,6 @@ class Listed:
 def test_each_host_is_listed_once(tmp_path: Path) -> None:
     held = Lease.create("listed")
     context = Context("x", Listed.directory, Listed(), held, MountedPfs(tmp_path, "x", held),
-                      frozenset(), False, 0.0)  # type: ignore[arg-type]  # fmt: skip
+                      frozenset(), 0.0)  # type: ignore[arg-type]  # fmt: skip
     assert BeeondStorage(BeeondStorage.Options(), context)._session.hosts == ("n1", "n2")
     held.release()

@@ -67,7 +67,6 @@ def prepare(
         lease=held,
         pfs=MountedPfs(directory, held.id, held),
         needs=needs,
-        virtual=True,
         time_limit_s=time_limit_s,
     )
     return Running(held, GfarmStorage(GfarmStorage.Options(), context))

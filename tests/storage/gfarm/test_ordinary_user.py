@@ -31,7 +31,7 @@ from burstlab.storage.interface import Context
 held = Lease.create()
 directory = held.directory(Path(sys.argv[1], "cell"))
 nodes = VirtualNodes(directory, 1, held)
-context = Context(held.id, directory, nodes, held, None, frozenset(), True, 0)
+context = Context(held.id, directory, nodes, held, None, frozenset(), 0)
 storage = GfarmStorage(GfarmStorage.Options(), context)
 assert storage.unavailable() is None, storage.unavailable()
 storage.start()
