@@ -61,26 +61,23 @@ impl Data {
         self.contents.iter().map(entry).collect()
     }
 
+    fn begin(&self, entries: Vec<Entry>) -> Result<Copy, CopyError> {
+        let (source, target) = (&self.source, &self.target);
+        Copy::start(source, target, entries, MOST, Children::default())
+    }
+
     fn start(&self) -> Copy {
-        Copy::start(
-            &self.source,
-            &self.target,
-            self.entries(),
-            MOST,
-            Children::default(),
-        )
-        .unwrap()
+        self.begin(self.entries()).unwrap()
+    }
+
+    fn refuses(&self, path: &str, size: u64) -> Fault {
+        let entries = vec![Entry::new(path, size, None)];
+        self.begin(entries).err().unwrap().fault
     }
 
     /// (copied, present)
     fn stage(&self) -> Result<(u64, u64), CopyError> {
-        let copy = Copy::start(
-            &self.source,
-            &self.target,
-            self.entries(),
-            MOST,
-            Children::default(),
-        )?;
+        let copy = self.begin(self.entries())?;
         assert!(copy.wait(LONG)?, "still running");
         let done = copy.progress();
         assert_eq!(
@@ -269,34 +266,15 @@ fn truncated_changed_and_longer_files_are_told_apart() {
 fn path_that_leads_out_is_refused() {
     let data = Data::sized(&[1]);
     for path in ["../f", "/etc/passwd", "d/../../f", "d//f", "", "."] {
-        let entries = vec![Entry::new(path, 1, None)];
-        let error = Copy::start(
-            &data.source,
-            &data.target,
-            entries,
-            MOST,
-            Children::default(),
-        )
-        .err()
-        .unwrap();
-        assert_eq!(error.fault, Fault::BadPath, "{path}");
+        assert_eq!(data.refuses(path, 1), Fault::BadPath, "{path}");
     }
 }
 
 #[test]
 fn too_little_space_is_told_before_anything_is_copied() {
     let data = Data::sized(&[1]);
-    let entries = vec![Entry::new("d0/f0", u64::MAX / 4, None)];
-    let error = Copy::start(
-        &data.source,
-        &data.target,
-        entries,
-        MOST,
-        Children::default(),
-    )
-    .err()
-    .unwrap();
-    assert!(matches!(error.fault, Fault::TooLittleSpace { wanted, .. } if wanted == u64::MAX / 4));
+    let fault = data.refuses("d0/f0", u64::MAX / 4);
+    assert!(matches!(fault, Fault::TooLittleSpace { wanted, .. } if wanted == u64::MAX / 4));
 }
 
 #[test]
