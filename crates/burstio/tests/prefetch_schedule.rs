@@ -197,7 +197,7 @@ proptest! {
         for held in std::mem::take(&mut world.held) {
             world.let_go(held);
         }
-        prop_assert_eq!(world.schedule.memory.free_bytes(), PAGES * PAGE);
+        prop_assert_eq!(world.schedule.admission.memory.free_bytes(), PAGES * PAGE);
         prop_assert_eq!(world.schedule.in_flight().0, 0);
     }
 }

@@ -159,10 +159,7 @@ impl Engine {
                 ("most_in_flight", schedule.in_flight().1 as u64),
                 ("in_flight_limit", schedule.depth.limit() as u64),
                 ("latency_us", (schedule.depth.latency_s() * 1e6) as u64),
-                (
-                    "memory_used",
-                    (schedule.memory.size() - schedule.memory.free_bytes()) as u64,
-                ),
+                ("memory_used", schedule.admission.memory.used_bytes() as u64),
             ]
         });
         all.extend(now);

@@ -34,6 +34,11 @@ impl Memory {
         self.free_bytes
     }
 
+    /// The others.
+    pub fn used_bytes(&self) -> usize {
+        self.size - self.free_bytes
+    }
+
     /// The offset of a range of at least `length` bytes, or None where there is none so long.
     pub fn take(&mut self, length: usize) -> Option<usize> {
         let length = pages(length.max(1));

@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+pub mod admission;
 pub mod agent;
 pub mod board;
 mod bytes;

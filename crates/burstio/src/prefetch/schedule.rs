@@ -1,15 +1,16 @@
 //! What is read next, for whom, and into which memory: the queueing logic, apart from all I/O.
 //!
 //! Every consumer has a stream: the samples it will take, in order. A sample that several streams
-//! want is read once (a flight). Memory is the budget's; only the samples that somebody is waiting
-//! for right now may go beyond it, or a full memory would wait for itself.
+//! want is read once (a flight). Who gets memory is for [`super::admission`] to say.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::admission::Admission;
+pub use super::admission::{Place, UNKNOWN};
 use super::depth::Depth;
-use super::memory::{Memory, pages};
+use super::memory::Memory;
 
 /// A sample: its position in the list of files.
 pub type Sample = u32;
@@ -19,19 +20,6 @@ pub type StreamId = u64;
 /// Reads of the cache in flight, at most: enough for a local disk, few enough to leave the
 /// processors to those who decode.
 pub const CACHE_READS: usize = 4;
-/// A size that is not known yet.
-pub const UNKNOWN: u64 = u64::MAX;
-/// What a sample of unknown size is taken for until one has been seen [byte].
-const GUESS: usize = 128 << 10;
-
-/// Where the bytes of a sample go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// At this offset of the budget's memory.
-    Offset(usize),
-    /// In memory of its own, because somebody waits for it and the budget's is full.
-    Own,
-}
 
 /// Something for a worker to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +69,6 @@ pub struct Schedule<T, E> {
     flights: HashMap<Sample, Flight>,
     resident: HashMap<Sample, Weak<T>>,
     prune_at: usize,
-    sizes: Vec<u64>,
-    typical: usize, // the largest seen, as a guess of those to come
-    beyond: usize,  // bytes outside the budget's memory
-    unsettled: usize,
     in_flight: usize,
     most_in_flight: usize,
     from_cache: usize, // reads of the cache in flight
@@ -94,8 +78,8 @@ pub struct Schedule<T, E> {
     shared: u64,
     /// The source is read only for those who wait.
     pub hold_back: bool,
-    /// The budget's memory.
-    pub memory: Memory,
+    /// Who gets which part of the budget's memory.
+    pub admission: Admission,
     /// The limit of reads of the source.
     pub depth: Depth,
 }
@@ -109,10 +93,6 @@ impl<T, E> Schedule<T, E> {
             flights: HashMap::new(),
             resident: HashMap::new(),
             prune_at: 1024,
-            sizes,
-            typical: GUESS,
-            beyond: 0,
-            unsettled: 0,
             in_flight: 0,
             most_in_flight: 0,
             from_cache: 0,
@@ -121,7 +101,7 @@ impl<T, E> Schedule<T, E> {
             fulfilled: false,
             shared: 0,
             hold_back: false,
-            memory,
+            admission: Admission::new(sizes, memory),
             depth,
         }
     }
@@ -239,7 +219,7 @@ impl<T, E> Schedule<T, E> {
             if now >= most || later {
                 return None;
             }
-            let place = self.admit(sample, urgent)?;
+            let place = self.admission.admit(sample, urgent)?;
             let flight = Flight {
                 waiters: vec![(id, position)],
                 from,
@@ -248,7 +228,6 @@ impl<T, E> Schedule<T, E> {
             self.flights.insert(sample, flight);
             *self.reads(from) += 1;
             self.most_in_flight = self.most_in_flight.max(self.in_flight);
-            self.unsettled += usize::from(place.is_none());
             self.streams.get_mut(&id)?.wait_for_next();
             return Some(Task {
                 sample,
@@ -258,68 +237,28 @@ impl<T, E> Schedule<T, E> {
         }
     }
 
-    /// Memory for a sample about to be read: None where it must wait, Some(None) where its size
-    /// is not known yet and there should be enough.
-    fn admit(&mut self, sample: Sample, urgent: bool) -> Option<Option<(usize, Place)>> {
-        let size = self.sizes[sample as usize];
-        if size == UNKNOWN {
-            return (urgent || self.has_room()).then_some(None);
-        }
-        let size = size as usize;
-        let place = match self.range(size) {
-            None if urgent => self.beyond(size),
-            found => found?,
-        };
-        Some(Some((size, place)))
-    }
-
     /// Memory for a sample whose size has just been learnt; None where its streams are gone and it
     /// need not be read: its flight has ended then.
     ///
     /// It never waits: it would keep a read from those who wait for another sample. Where the guess
     /// of its size was too small it goes beyond the budget, and others wait the longer.
     pub fn place(&mut self, sample: Sample, size: usize) -> Option<Place> {
-        self.sizes[sample as usize] = size as u64;
-        self.typical = self.typical.max(size);
-        self.settle(sample);
-        if self.flights.get(&sample)?.waiters.is_empty() {
+        self.admission.learn(sample, size);
+        let flight = self.flights.get_mut(&sample)?;
+        if !std::mem::replace(&mut flight.settled, true) {
+            self.admission.settle();
+        }
+        if flight.waiters.is_empty() {
             let flight = self.flights.remove(&sample)?;
             *self.reads(flight.from) -= 1;
             return None;
         }
-        Some(self.range(size).unwrap_or_else(|| self.beyond(size)))
-    }
-
-    fn range(&mut self, size: usize) -> Option<Place> {
-        self.memory.take(size).map(Place::Offset)
-    }
-
-    fn beyond(&mut self, size: usize) -> Place {
-        self.beyond += pages(size);
-        Place::Own
+        Some(self.admission.place(size))
     }
 
     /// A sample of `size` bytes has been dropped.
     pub fn give_back(&mut self, place: Place, size: usize) {
-        match place {
-            Place::Offset(offset) => self.memory.give_back(offset, size),
-            Place::Own => self.beyond -= pages(size),
-        }
-    }
-
-    /// Whether there should be memory for one more sample of unknown size.
-    fn has_room(&self) -> bool {
-        let expected = (self.unsettled + 1) * pages(self.typical);
-        expected + self.beyond <= self.memory.free_bytes()
-    }
-
-    fn settle(&mut self, sample: Sample) {
-        if let Some(flight) = self.flights.get_mut(&sample)
-            && !flight.settled
-        {
-            flight.settled = true;
-            self.unsettled -= 1;
-        }
+        self.admission.give_back(place, size);
     }
 
     fn reads(&mut self, from: From) -> &mut usize {
@@ -349,7 +288,9 @@ impl<T, E> Schedule<T, E> {
         let Some(flight) = self.flights.remove(&sample) else {
             return;
         };
-        self.unsettled -= usize::from(!flight.settled);
+        if !flight.settled {
+            self.admission.settle();
+        }
         *self.reads(flight.from) -= 1;
         if flight.from == From::Source {
             self.depth.finished(latency, now);
@@ -405,7 +346,7 @@ impl<T, E> Schedule<T, E> {
 
     /// Whether it is worth asking for a task: there may be none all the same.
     pub fn may_have_task(&self) -> bool {
-        let room = self.has_room();
+        let room = self.admission.has_room();
         self.streams.values().any(|stream| {
             let ahead = stream.slots.len();
             !stream.planned.is_empty()
