@@ -162,7 +162,8 @@ impl<T: AsRef<[u8]>> Cache<T> {
         }
         let checksum = segment::checksum(self.fingerprint, sample, bytes);
         let mut queue = self.lock();
-        if queue.closing {
+        // Others have been taken while this one was hashed.
+        if queue.closing || queue.pinned_bytes + size > self.options.budget_bytes {
             return false;
         }
         if queue.waiting_bytes > 0 && queue.waiting_bytes + bytes.len() > most_waiting {
