@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from burstlab.errors import BurstlabError
+from burstlab.launch import ssh
 from burstlab.supervision import ended_how
 
 PASSED_ON = re.compile(r"(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|(BURSTLAB|HOROVOD|NCCL|UCX)_.*)")
@@ -96,7 +97,7 @@ def options() -> list[str]:
     launch = os.environ.get("BURSTLAB_LAUNCH", "local")
     given = shlex.split(os.environ.get("BURSTLAB_LAUNCH_OPTIONS", ""))
     if launch == "ssh":
-        agent = shlex.join(["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *given])
+        agent = shlex.join(["ssh", *ssh.OPTIONS, *given])
         return [*words, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent]
     if launch == "srun":
         return [*words, "--mca", "plm", "slurm", "--mca", "plm_slurm_args", shlex.join(given)]
