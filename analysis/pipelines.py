@@ -29,6 +29,8 @@ MODES = {
     "paper3": Mode("paper3: the paper's three stages", Look("#D55E00", "D")),
     "lazy": Mode("lazy: prefetched by burstio", Look("#009E73", "^")),
 }
+# A storage on which trainings are compared too.
+SERIES = {**MODES, "gfarm": Mode("direct on gfarm: staged before", Look("#CC79A7", "v"))}
 
 
 def against_number(
@@ -39,7 +41,7 @@ def against_number(
     ``runs`` has ``mode``, ``number``, ``value`` and ``issues``. Returns the page and its numbers.
     """
     points = medians(runs.sort("number"), ["mode", "number"])
-    modes = [mode for mode in MODES if mode in set(points["mode"])]
+    modes = [mode for mode in SERIES if mode in set(points["mode"])]
     numbers = sorted(points["number"].unique())
     width = max(ACROSS, COLUMN * len(numbers))
     bottom = 0.85 + ROW * len(modes)
@@ -73,9 +75,9 @@ def against_minibatches(
     points = by.sort("mode", "minibatch")
     page = Page(title, subtitle, notes, width=LEFT + ACROSS + RIGHT, body_height=PLOT + 0.85)
     axes = page.axes(LEFT, 0.65, ACROSS, PLOT)
-    modes = [mode for mode in MODES if mode in set(points["mode"])]
+    modes = [mode for mode in SERIES if mode in set(points["mode"])]
     for mode in modes:
-        line, look = points.filter(pl.col("mode") == mode), MODES[mode].look
+        line, look = points.filter(pl.col("mode") == mode), SERIES[mode].look
         x = line["minibatch"]
         axes.fill_between(x, line["least"], line["most"], color=look.colour, alpha=0.2, lw=0)
         every = max(1, len(x) // 10)
@@ -129,7 +131,7 @@ def _line(
     points: pl.DataFrame,
     shift: float,
 ) -> None:
-    look = MODES[mode].look
+    look = SERIES[mode].look
     places = {number: place + shift for place, number in enumerate(numbers)}
     own = runs.filter(pl.col("mode") == mode)
     single = [places[number] + 0.03 for number in own["number"]]
@@ -154,9 +156,9 @@ def _finish(axes: Axes, modes: list[str], measure: str, issues: bool, *, single:
         axes.text(0.5, 0.5, "no run came to a good end", ha="center", transform=axes.transAxes)
     handles: list[Any] = []
     for mode in modes:
-        look = MODES[mode].look
+        look = SERIES[mode].look
         style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ms": 7}
-        handles.append(Line2D([], [], label=MODES[mode].name, **style))
+        handles.append(Line2D([], [], label=SERIES[mode].name, **style))
     grey: dict[str, Any] = {"color": GREY, "lw": 0}
     if single:
         handles.append(Line2D([], [], **grey, marker="o", ms=7, label="median"))
@@ -187,7 +189,7 @@ def _numbers(axes: Axes, modes: list[str], numbers: list[int], points: pl.DataFr
             told = f"{interval(row['low'], row['high'])} n = {row['n']}"
             axes.text(x, y, f"{seconds(row['median'])} s", fontsize=NOTE_PT, weight="bold", **where)
             axes.text(x, y - 0.16 / PLOT, told, fontsize=7.5, color=GREY, **where)
-        look, place = MODES[mode].look, {"transform": axes.transAxes, "clip_on": False}
+        look, place = SERIES[mode].look, {"transform": axes.transAxes, "clip_on": False}
         axes.plot(-0.09, y - 0.08 / PLOT, look.marker, ms=7, color=look.colour, **place)  # type: ignore[arg-type]
     key: dict[str, Any] = {"transform": axes.transAxes, "fontsize": NOTE_PT, "color": GREY}
     axes.text(1.02, -0.8 / PLOT, "median\n[95 % interval] number of runs", va="center", **key)

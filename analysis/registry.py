@@ -17,7 +17,7 @@ from burstlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-PAPERS = ("sawada", "mxnet", "terasort", "serizawa", "storage", "trace")
+PAPERS = ("sawada", "mxnet", "terasort", "serizawa", "chainermn", "sato", "storage", "trace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,271 @@
+"""Serizawa and Tatebe: I/O for large machine-learning training. Figures 7 to 11, tables 4 and A.
+
+Data-parallel training with ChainerMN, one line per input pipeline (sections 4.2 to 4.4, appendix).
+"""
+
+import polars as pl
+
+from analysis.breakdown import PHASES, stacked
+from analysis.pipelines import SERIES, against_number, table
+from analysis.references import printed, reference
+from analysis.registry import Drawing, figure
+from analysis.series import labelled, medians, metric, parameter
+from analysis.tables import Tables
+from analysis.words import Note, absent, conditions, count, issues, seconds
+
+TRAINING = pl.col("workload") == "chainermn"
+DEFAULTS = {"mode": "lazy", "batch": "32", "ranks": "4"}
+MIB = 2**20
+PAPERS = "Cygnus, ResNet-50, four V100 a node, 10 epochs, one run"
+HEADS = ["nodes", "time [s]", "iterations", "per second", "MiB/s", "n"]
+HEADS += ["paper: time [s]", "iterations", "per second", "MiB/s"]
+
+
+@figure("serizawa", 7, title="Training: time against nodes, by pipeline")
+def training_time(tables: Tables) -> Drawing:
+    """Time of all epochs [s] against nodes, one line per pipeline."""
+    chosen = tables.where(TRAINING)
+    return _against_nodes(
+        chosen,
+        _runs(chosen, "training_time"),
+        title="Training: time against nodes, by pipeline",
+        subtitle="Time of all epochs. Lower is better.",
+        paper=printed("serizawa", 7),
+    )
+
+
+@figure("serizawa", 8, title="Training: time with that of staging, against nodes")
+def with_staging(tables: Tables) -> Drawing:
+    """The same, with the time that data took to be staged [s] where they were."""
+    chosen = tables.where(TRAINING)
+    staged = chosen.spans.filter(pl.col("name") == "stage_in").select("record", "elapsed_s")
+    runs = _runs(chosen, "training_time").join(staged, on="record", how="left")
+    return _against_nodes(
+        chosen,
+        runs.with_columns(value=pl.col("value") + pl.col("elapsed_s").fill_null(0.0)),
+        title="Training: time with that of staging, against nodes",
+        subtitle="Time of all epochs and, for ssd and gfarm, of the staging before. "
+        "Lower is better.",
+        paper=printed("serizawa", 8),
+    )
+
+
+@figure("serizawa", 9, title="Training: parts of each epoch, paper3")
+def parts_of_paper3(tables: Tables) -> Drawing:
+    """Time of the ranks in each part of an iteration [s], per epoch."""
+    return _parts(tables, "paper3", printed("serizawa", 9))
+
+
+@figure("serizawa", 10, title="Training: parts of each epoch, ssd")
+def parts_of_ssd(tables: Tables) -> Drawing:
+    """The same of the baseline on node-local storage."""
+    return _parts(tables, "ssd", printed("serizawa", 10))
+
+
+@figure("serizawa", 11, title="Training: parts of each epoch, direct")
+def parts_of_direct(tables: Tables) -> Drawing:
+    """The same of the baseline on the parallel file system."""
+    return _parts(tables, "direct", printed("serizawa", 11))
+
+
+@figure("serizawa", "lazy-epochs", title="Training: parts of each epoch, lazy")
+def parts_of_lazy(tables: Tables) -> Drawing:
+    """The same of burstlab's own pipeline, which the paper does not have."""
+    return _parts(tables, "lazy", [])
+
+
+@figure("serizawa", "table-4", title="Training: waiting for the first minibatches")
+def first_loads(tables: Tables) -> Drawing:
+    """Time [s] that all ranks waited for minibatches in iterations 1 and 2, and in epoch 1."""
+    chosen = _largest(tables.where(TRAINING))
+    data = pl.DataFrame({"mode": list(SERIES)})
+    for name, column in (
+        ("first_load_time", "first_s"),
+        ("second_load_time", "second_s"),
+        ("first_epoch_load_time", "epoch_s"),
+    ):
+        found = medians(_runs(chosen, name), ["mode"]).select("mode", "n", "median")
+        own = found.rename({"median": column})
+        own = own if column == "first_s" else own.drop("n")
+        data = data.join(own, on="mode", how="left", maintain_order="left")
+    data = data.with_columns(
+        first_percent=100 * pl.col("first_s") / pl.col("epoch_s"),
+        second_percent=100 * pl.col("second_s") / pl.col("epoch_s"),
+    ).filter(pl.col("n").is_not_null() | (pl.col("mode") != "gfarm"))
+    theirs = {row["metric"]: row["value"].split(";") for row in _rows("table-4")}
+    ours = ["first_s", "first_percent", "second_s", "second_percent", "epoch_s", "n"]
+    rows = [
+        [SERIES[r["mode"]].name, *(_text(r[c]) for c in ours), *theirs.get(r["mode"], ["-"] * 5)]
+        for r in data.to_dicts()
+    ]
+    heads = ["pipeline", "first [s]", "[%]", "second [s]", "[%]", "epoch 1 [s]", "n"]
+    page = table(
+        [*heads, "paper: first [s]", "[%]", "second [s]", "[%]", "epoch 1 [s]"],
+        rows,
+        [SERIES[mode].look for mode in data["mode"]],
+        title="Training: waiting for the first minibatches",
+        subtitle=f"{where(chosen)}; sums over all ranks, medians of n runs. "
+        f"The paper: {PAPERS} on 16 nodes.",
+        notes=[*notes(chosen), *printed("serizawa", "table-4-errors")],
+    )
+    return Drawing(page.figure, data)
+
+
+@figure("serizawa", "table-a1", title="Training: iterations and bandwidth, ssd")
+def details_of_ssd(tables: Tables) -> Drawing:
+    """Time [s], iterations, their rate [1/s] and the bandwidth of a node that it means [MiB/s]."""
+    return _details(tables, "ssd", "table-a1")
+
+
+@figure("serizawa", "table-a2", title="Training: iterations and bandwidth, direct")
+def details_of_direct(tables: Tables) -> Drawing:
+    """The same, but with the bandwidth of all nodes."""
+    return _details(tables, "direct", "table-a2")
+
+
+@figure("serizawa", "table-a3", title="Training: iterations and bandwidth, paper3")
+def details_of_paper3(tables: Tables) -> Drawing:
+    """The same with the bandwidth of a node."""
+    return _details(tables, "paper3", "table-a3")
+
+
+@figure("serizawa", "lazy-table", title="Training: iterations and bandwidth, lazy")
+def details_of_lazy(tables: Tables) -> Drawing:
+    """The same of burstlab's own pipeline, which the paper does not have."""
+    return _details(tables, "lazy", "lazy-table")
+
+
+def _parts(tables: Tables, mode: str, paper: list[Note]) -> Drawing:
+    chosen = _largest(_of(tables.where(TRAINING), mode))
+    rows = chosen.ok().operations.filter(pl.col("operation").is_in(list(PHASES)))
+    by = ["record", "epoch", "operation"]
+    page, data = stacked(
+        rows.group_by(by).agg(pl.col("elapsed_s").sum()),
+        title=f"Training: parts of each epoch, {mode}",
+        subtitle=f"{where(chosen)}; sums over all ranks. Mean of the runs.",
+        notes=[*notes(chosen), *paper],
+    )
+    return Drawing(page.figure, data)
+
+
+def _details(tables: Tables, mode: str, number: str) -> Drawing:
+    everywhere = mode == "direct"
+    chosen = _of(tables.where(TRAINING), mode)
+    data = _bandwidths(chosen, everywhere)
+    theirs = {row["metric"]: row["value"].split(";") for row in _rows(number)}
+    drawn = {row["nodes"]: row for row in data.to_dicts()}
+    columns = ("time_s", "iterations", "rate", "bandwidth", "n")
+    rows = []
+    for nodes in sorted({*drawn, *(int(name) for name in theirs)}):
+        own = drawn.get(nodes, dict.fromkeys(columns))
+        rows.append([str(nodes), *(_text(own[c]) for c in columns)])
+        rows[-1] += theirs.get(str(nodes), ["-"] * 4)
+    page = table(
+        HEADS,
+        rows,
+        [SERIES[mode].look] * len(rows),
+        title=f"Training: iterations and bandwidth, {mode}",
+        subtitle=f"Medians of n runs; bandwidth of {'all nodes' if everywhere else 'each node'}, "
+        "estimated as the paper does: mean bytes of a minibatch x iterations x ranks / time."
+        + (f" The paper: {PAPERS}." if theirs else ""),
+        notes=[*notes(chosen), *printed("serizawa", f"{number}-errors")],
+    )
+    return Drawing(page.figure, data)
+
+
+def _against_nodes(
+    chosen: Tables, runs: pl.DataFrame, *, title: str, subtitle: str, paper: list[Note]
+) -> Drawing:
+    page, data = against_number(
+        runs.with_columns(number=pl.col("nodes")),
+        "nodes",
+        title=title,
+        subtitle=subtitle,
+        measure="time [s]",
+        notes=[*notes(chosen), *paper],
+    )
+    return Drawing(page.figure, data)
+
+
+def _named(tables: Tables) -> pl.DataFrame:
+    """Cells with their parameters; ``mode`` is the series, which Gfarm is one of."""
+    named = {name: parameter(name, default) for name, default in DEFAULTS.items()}
+    on_gfarm = pl.when(pl.col("storage") == "gfarm").then(pl.lit("gfarm"))
+    return (
+        tables.cells.with_columns(**named)
+        .with_columns(pl.col("batch", "ranks").cast(pl.Int64))
+        .with_columns(mode=on_gfarm.otherwise(pl.col("mode")))
+    )
+
+
+def _runs(chosen: Tables, name: str) -> pl.DataFrame:
+    modes = _named(chosen).select("record", "mode", "batch", "ranks")
+    return metric(chosen, name).join(modes, on="record").sort("nodes")
+
+
+def _of(chosen: Tables, mode: str) -> Tables:
+    records = _named(chosen).filter(pl.col("mode") == mode)["record"]
+    return chosen.where(pl.col("record").is_in(records.to_list()))
+
+
+def _largest(chosen: Tables) -> Tables:
+    """The cells on the most nodes that any run came to a good end on."""
+    most = chosen.ok().cells["nodes"].max()
+    return chosen.where(pl.col("nodes") == most) if most is not None else chosen
+
+
+def where(chosen: Tables) -> str:
+    """On how many nodes and ranks, in words."""
+    kinds = _named(chosen.ok()).select("nodes", "ranks").unique().sort("nodes", "ranks")
+    told = [f"{count(n, 'node')}, {count(r, 'rank')} on each" for n, r in kinds.iter_rows()]
+    return " or ".join(told) or "No run"
+
+
+def _bandwidths(chosen: Tables, everywhere: bool) -> pl.DataFrame:
+    times = _runs(chosen, "training_time").rename({"value": "time_s"})
+    steps = metric(chosen, "iterations").select("record", iterations="value")
+    processes = pl.col("ranks") * (pl.col("nodes") if everywhere else 1)
+    minibatch = pl.col("batch") * pl.col("dataset_bytes") / pl.col("dataset_files") / MIB
+    runs = times.join(steps, on="record").with_columns(
+        rate=pl.col("iterations") / pl.col("time_s"),
+        bandwidth=minibatch * processes * pl.col("iterations") / pl.col("time_s"),
+    )
+    names = ("time_s", "iterations", "rate", "bandwidth")
+    found = runs.group_by("nodes").agg(*(pl.col(name).median() for name in names), n=pl.len())
+    return found.with_columns(pl.col("iterations", "n").cast(pl.Int64)).sort("nodes")
+
+
+def notes(chosen: Tables) -> list[Note]:
+    """Conditions and failures of the cells."""
+    cells = labelled(chosen.cells)
+    return [*_trained(chosen), *absent(cells), *issues(cells), *conditions(cells)]
+
+
+def _trained(chosen: Tables) -> list[Note]:
+    """What was trained with what, and that all pipelines trained the same."""
+    wanted = ("engine", "collectives", "device", "network", "side", "batch_per_rank", "epochs")
+    facts = chosen.ok().cells["workload_facts"].explode().drop_nulls().unique(maintain_order=True)
+    told: dict[str, list[str]] = {name: [] for name in (*wanted, "timed")}
+    for fact in facts:
+        name, _, value = fact.partition(" ")
+        if name in told:
+            told[name].append(value)
+    if not any(told.values()):
+        return []
+    of = {name: " or ".join(sorted(found)) for name, found in told.items()}
+    text = (
+        f"{of['network']} on squares of {of['side']} pixels, {of['batch_per_rank']} images to a "
+        f"minibatch of each rank, {of['epochs']} epochs, on {of['device']}; {of['engine']}, "
+        f"{of['collectives']}. Timed {of['timed']}."
+    )
+    return [Note("Training", text)]
+
+
+def _rows(number: str) -> list[dict[str, str]]:
+    return reference("serizawa", number).to_dicts()
+
+
+def _text(value: float | int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else seconds(value)

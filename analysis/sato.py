@@ -1,0 +1,74 @@
+"""Sato et al.: performance of ABCI. Figure 13: accuracy of a training with ChainerMN."""
+
+from typing import Any
+
+import polars as pl
+from matplotlib.lines import Line2D
+
+from analysis.chainermn import TRAINING, notes, where
+from analysis.page import TEXT_PT, Page
+from analysis.references import printed
+from analysis.registry import Drawing, figure
+from analysis.tables import Tables
+from analysis.words import Note
+
+CURVES = {"epoch": ("training", "#0072B2", "-"), "validation": ("validation", "#D55E00", "--")}
+LEFT, RIGHT, WIDTH, PLOT = 0.95, 2.0, 6.0, 3.6  # inches
+TITLE = "Training: accuracy against time"
+
+
+@figure("sato", 13, title=TITLE)
+def accuracy(tables: Tables) -> Drawing:
+    """Accuracy [%] of training and of validation after each epoch, against time [s]."""
+    chosen = tables.where(TRAINING)
+    data = curves(chosen.ok().operations)
+    size = {"width": LEFT + WIDTH + RIGHT, "body_height": PLOT + 0.85}
+    told = [*_chance(chosen, data), *notes(chosen), *printed("sato", 13)]
+    page = Page(TITLE, f"{where(chosen)}; one line per run.", told, **size)
+    axes = page.axes(LEFT, 0.65, WIDTH, PLOT)
+    for (_, kind), curve in data.group_by("record", "curve", maintain_order=True):
+        _, colour, line = CURVES[str(kind)]
+        style: dict[str, Any] = {"color": colour, "ls": line, "lw": 1.6, "alpha": 0.75}
+        dots = "o" if len(curve) <= 20 else ""
+        axes.plot(curve["time_s"], curve["accuracy_percent"], marker=dots, ms=3.5, **style)
+    axes.set_xlabel("time since the start of the training [s]", labelpad=4)
+    axes.set_ylabel("accuracy [%]")
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, max(10.0, min(100.0, axes.get_ylim()[1] * 1.05)) if len(data) else 100)
+    if data.is_empty():
+        place: dict[str, Any] = {"ha": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "no run came to a good end", **place)
+    drawn = [CURVES[kind] for kind in CURVES if kind in set(data["curve"])]
+    handles = [Line2D([], [], color=c, ls=ls, lw=1.6, label=name) for name, c, ls in drawn]
+    if drawn:
+        beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02)}
+        axes.legend(handles=handles, fontsize=TEXT_PT, **beside)
+    return Drawing(page.figure, data)
+
+
+def curves(operations: pl.DataFrame) -> pl.DataFrame:
+    """Mean accuracy of all ranks [%] and the time [s] at which the last of them had it."""
+    rows = operations.filter(pl.col("operation").is_in(list(CURVES)))
+    began = pl.col("start_s").min().over("record")
+    return (
+        rows.with_columns(time_s=pl.col("start_s") + pl.col("elapsed_s") - began)
+        .group_by("record", "epoch", curve="operation")
+        .agg(
+            pl.col("time_s").max(),
+            accuracy_percent=100 * pl.col("accuracy").mean(),
+            ranks=pl.col("rank").n_unique(),
+        )
+        .sort("record", "curve", "epoch")
+    )
+
+
+def _chance(chosen: Tables, data: pl.DataFrame) -> list[Note]:
+    """What synthetic images can teach: nothing about images that were not seen."""
+    if data.is_empty() or "synthetic" not in set(chosen.ok().cells["dataset_source"]):
+        return []
+    text = (
+        "the images are random, with nothing in common within a class: what is learnt is these "
+        "images by heart, and validation stays at chance. The curve shows that the training works, "
+        "not how well ResNet-50 does on ImageNet."
+    )
+    return [Note("Careful", text)]
