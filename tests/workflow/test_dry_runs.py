@@ -23,7 +23,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 def test_all_experiments_on_a_site(checkout: Checkout, site: str) -> None:
     run = checkout.shell(f"snakemake --profile {site} -n {' '.join(EXPERIMENTS)}")
     assert run.status == 0, run.text
-    campaign = Campaign(ROOT, {"site": site})
+    campaign = Campaign(checkout.root, {"site": site})
     jobs = {path: job for job in run.text.split("\nrule ") for path in outputs(job)}
     for experiment in EXPERIMENTS:
         records = campaign.records(experiment, campaign.scale)
