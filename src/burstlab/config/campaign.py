@@ -7,17 +7,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from burstlab.config.catalog import survey
+from burstlab.config.datasets import DataSets
 from burstlab.config.experiment import EXPERIMENTS, Experiment, PlannedCell, load_experiment
 from burstlab.config.load import allowed
 from burstlab.config.site import SITES, load_site
-from burstlab.dataset import make
-from burstlab.dataset.model import DATASETS, load_datasets
 from burstlab.errors import BurstlabError, ConfigurationError
 
 Answer = TypeVar("Answer")
@@ -71,7 +70,7 @@ class Campaign:
             raise ConfigurationError(f"no site: give --profile NAME or --config site= ({sites})")
         self.site_name = str(settings["site"])
         self.site = load_site(self.site_name, root)
-        self._datasets = load_datasets(root / DATASETS)
+        self._datasets = DataSets(root)
         catalog = survey(root)
         names = sorted(path.stem for path in (root / EXPERIMENTS).glob("*.yaml"))
         for name in names:
@@ -96,11 +95,7 @@ class Campaign:
             if path.with_name("conda.yaml").exists()
         ]
         self._site_conditions = {name: self.site.conditions(name) for name in catalog.storages}
-        self._manifests = {name: str(make.manifest_path(name)) for name in self._datasets}
-        self._contents: dict[str, str] = {}
-        self._replaced: dict[str, bool] = {}
-        self._existing: dict[str, bool] = {}
-        self._wanted: set[str] = set()  # data sets that some job of this run reads
+        self._exists = cache(os.path.exists)  # thousands of cells ask for few paths
         self._asked: set[str] = set()  # cells of this run
         self.run = _answering(self._run)
         self.program = _answering(self._program)
@@ -197,9 +192,9 @@ class Campaign:
             """All that cells on ``dataset`` want, and what of it is there; thousands ask."""
             paths = [] if checked else [ancient(environment)]
             if dataset is not None:
-                self._wanted.add(dataset)
-                manifest = self._manifests[dataset]
-                paths.append(manifest if self._is_replaced(dataset) else ancient(manifest))
+                manifest = self._datasets.manifest(dataset)
+                replaced = in_one_line(self._datasets.is_replaced, dataset)
+                paths.append(manifest if replaced else ancient(manifest))
             return paths, [path for path in paths if Path(path).exists()]
 
         def paths(wildcards: Wildcards) -> list[str]:
@@ -243,35 +238,13 @@ class Campaign:
         cell = self._cell(wildcards)
         told = [f"site={self.site_name}", cell.conditions(), self._site_conditions[cell.storage]]
         if cell.block.dataset is not None:
-            content = in_one_line(self._content, cell.block.dataset)
+            content = in_one_line(self._datasets.content, cell.block.dataset)
             told.append(content or _recorded_content(wildcards.cell))
         return " ".join(told)
 
-    def _content(self, dataset: str) -> str | None:
-        """What a data set holds; looked at again as long as its manifest is going to be made."""
-        if dataset in self._contents:
-            return self._contents[dataset]
-        content = make.content(dataset, self._datasets[dataset])
-        if content is not None and not self._is_replaced(dataset):
-            self._contents[dataset] = content
-        return content
-
-    def _is_replaced(self, dataset: str) -> bool:
-        """Looked at once, before anything is made."""
-        if dataset not in self._replaced:
-            definition = self._datasets[dataset]
-            self._replaced[dataset] = in_one_line(make.is_replaced, dataset, definition)
-        return self._replaced[dataset]
-
     def _definition(self, wildcards: DatasetWildcards) -> str:
         """What a data set is made from; when it changes, the data set is made again."""
-        return make.conditions(self._datasets[wildcards.dataset])
-
-    def _exists(self, path: str) -> bool:
-        """Looked at once per path: thousands of cells ask."""
-        if path not in self._existing:
-            self._existing[path] = Path(path).exists()
-        return self._existing[path]
+        return self._datasets.definition(wildcards.dataset)
 
     def _nodes(self, wildcards: Wildcards) -> int:
         return self._cell(wildcards).nodes
@@ -297,7 +270,7 @@ class Campaign:
                 f"site {self.site_name}: the profile has no executor, so jobs would run on this "
                 f"login node and not through {self.site.scheduler}"
             )
-        for problem in self._damaged():
+        for problem in self._datasets.damaged():
             raise ConfigurationError(problem)
         for results in self._places():
             self._check_site(results)
@@ -321,19 +294,6 @@ class Campaign:
                     f"python -m analysis draw {experiment} --scale {scale}",
                     file=sys.stderr,
                 )
-
-    def _damaged(self) -> Iterator[str]:
-        """The data sets of this run that are not what their manifest says."""
-        from burstlab.dataset.manifest import read_manifest, verify
-
-        for dataset in sorted(self._wanted):
-            path = make.manifest_path(dataset)
-            if path.exists():
-                for problem in verify(read_manifest(path)):
-                    yield (
-                        f"{path}: {problem}: mend it, or make the data set again, as it is now: "
-                        f"burstlab dataset make {dataset}"
-                    )
 
     def _check_scale(self, asked_for: bool) -> None:
         scales = sorted({scale for one in self.experiments.values() for scale in one.scales})
