@@ -14,7 +14,7 @@ class HeldJob:
     """Its programs run on its first node, as the job's user, in the environment of its script.
 
     A job for each program would cost seconds; to a program it is the same. The job outlives the
-    loss of a node.
+    loss of a node, and ends with the lab.
     """
 
     def __init__(self, cluster: Cluster, nodes: int) -> None:
@@ -29,7 +29,7 @@ class HeldJob:
         where = ["-N", str(nodes), "-w", ",".join(self.hosts), "-o", "/dev/null"]
         where += ["-t", "60"]
         words = ["sbatch", "--parsable", "--no-requeue", "--no-kill", "--overcommit", *where]
-        self._id = cluster.run("head", *words, str(script)).strip()
+        cluster.run("head", *words, str(script))
         until(self._seen.exists, "the job runs")
 
     def argv(self, *words: str | Path) -> list[str]:
@@ -53,9 +53,3 @@ class HeldJob:
     def start(self, *words: str | Path) -> subprocess.Popen[str]:
         """Start a module of the tests."""
         return self.cluster.start("exec", *self.argv(sys.executable, "-m", *words))
-
-    def end(self) -> None:
-        """Give the nodes back."""
-        self.cluster.run("head", "scancel", self._id)
-        asked = ("squeue", "-h", "-j", self._id)
-        until(lambda: not self.cluster.run("head", *asked).strip(), "the job is over")
