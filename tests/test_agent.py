@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from burstlab.process import this_boot
-from tests.cell.running import Place, until
+from tests.cell.running import Place
+from tests.polling import until
 
 CELL = "cell-of-test"
 LIMIT_S = 60.0

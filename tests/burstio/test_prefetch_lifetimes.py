@@ -7,13 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.burstio import prefetch_set
 from tests.burstio.prefetch_set import COUNT, content
+from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
 pytestmark = pytest.mark.requires("burstio")
@@ -31,13 +31,6 @@ with burstio.connect(sys.argv[1]).stream() as stream:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     return prefetch_set.make(tmp_path / "data")
-
-
-def until(true: Callable[[], bool], within_s: float = 20.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
 
 
 def held_by(pid: int | str = "self") -> tuple[list[str], int]:
@@ -77,9 +70,12 @@ def test_a_thousand_ranks_leave_nothing_in_the_agent(tmp_path: Path, files: list
                 stream.take(3)
         del stream
         assert held_by() == before
-        until(lambda: not any("socket" in link for link in _connections(process.pid)))
+        until(
+            lambda: not any("socket" in link for link in _connections(process.pid)),
+            "the connections are closed",
+        )
         client = burstio.connect(socket)
-        until(lambda: client.statistics()["memory_used"] == 0)
+        until(lambda: client.statistics()["memory_used"] == 0, "all memory is given back")
 
 
 def _connections(pid: int) -> list[str]:
@@ -97,7 +93,7 @@ def test_a_killed_rank_gives_its_memory_back(tmp_path: Path, files: list[str]) -
             assert rank.stdout.readline() == "holds\n"
             assert client.statistics()["memory_used"] > 0
             rank.kill()
-        until(lambda: client.statistics()["memory_used"] == 0)
+        until(lambda: client.statistics()["memory_used"] == 0, "all memory is given back")
         with client.stream() as stream:
             stream.plan(range(COUNT))
             assert all(bytes(sample) == content(i) for i, sample in stream.take(COUNT))

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,13 +101,3 @@ def reach(cell: subprocess.Popen[str], phase: str) -> None:
         if f" {phase} " in f"{line} " and "..." in line:
             return
     raise AssertionError(f"the cell ended before {phase}")
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Poll for a condition; its value. Fails after DEADLINE_S naming ``what``."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"not within {DEADLINE_S:.0f} s: {what}")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from .running import Place, until
+from tests.polling import until
+
+from .running import Place
 
 
 @pytest.fixture

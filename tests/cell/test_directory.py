@@ -10,8 +10,9 @@ import pytest
 from burstlab import celldir
 from burstlab.celldir import CellDirectory
 from burstlab.errors import BurstlabError, ConfigurationError
+from tests.polling import until
 
-from .running import Place, until
+from .running import Place
 
 ELSEWHERE = ["unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 

@@ -10,7 +10,8 @@ import pytest
 from burstlab.dataset.writing import scan, write_manifest
 from tests.burstio import prefetch_set
 from tests.burstio.prefetch_set import COUNT, content
-from tests.cell.running import Place, until
+from tests.cell.running import Place
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("burstio", "fuse")
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from burstlab.dataset.manifest import Manifest
-from tests.cell.running import Place, reach, until
+from tests.cell.running import Place, reach
+from tests.polling import until
 
 PHASES = ("pfs", "provision", "stage_in", "cache", "run", "check", "drain", "stage_out", "teardown")
 STOPS = {"SIGTERM": 143, "SIGINT": 130, "SIGALRM": 124}  # SIGALRM is how the time limit comes

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cell.running import Place, reach, until
+from tests.cell.running import Place, reach
+from tests.polling import until
 
 WRITE_FOR_EVER = (
     'cd "$BURSTLAB_MOUNT"; i=0; while :; do i=$((i+1)); head -c 100000 /dev/zero >f$i; done'

@@ -9,18 +9,20 @@ import os
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from burstlab.process import Identity, end
 from lab import namespaces
 from tests.lab.cluster import REPOSITORY, Cluster
+from tests.polling import until
 
 SHARED = "/pfs/work"
-ASK_S = 0.2  # between two questions to the scheduler
+ASK_S = 0.2  # between two questions: leaves the processors to those who are waited for
+await_ = partial(until, pause_s=ASK_S)
 
 
 class LabCell:
@@ -113,14 +115,6 @@ def on_head(cluster: Cluster, *argv: str, user: str = "root") -> str:
     )
     assert done.returncode == 0, f"{argv}: {done.stderr}"
     return done.stdout
-
-
-def await_(done: Callable[[], bool], what: str, limit_s: float = 60.0) -> None:
-    """Poll until ``done``, with a pause that leaves the processors to those who are waited for."""
-    deadline = time.monotonic() + limit_s
-    while not done():
-        assert time.monotonic() < deadline, f"not within {limit_s:g} s: {what}"
-        time.sleep(ASK_S)
 
 
 def matches(command: list[str], words: tuple[str, ...]) -> bool:

@@ -5,8 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from lab import namespaces
@@ -118,11 +116,3 @@ def host_traces() -> list[str]:
     return [
         subprocess.run(command, capture_output=True, text=True).stdout for command in HOST_TRACES
     ]
-
-
-def until(done: Callable[[], bool], what: str, limit_s: float = 60.0) -> None:
-    """Poll until ``done``."""
-    deadline = time.monotonic() + limit_s
-    while not done():
-        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
-        time.sleep(0.005)

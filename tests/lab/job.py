@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.lab.cluster import NODES, REPOSITORY, Cluster, until
+from tests.lab.cluster import NODES, REPOSITORY, Cluster
+from tests.polling import until
 
 LIMIT_S = 240
 

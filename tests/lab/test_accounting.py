@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.lab.cluster import Cluster, until
+from tests.lab.cluster import Cluster
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("root", "netns", "lab", "lab-accounting")
 

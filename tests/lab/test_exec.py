@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.cluster import REPOSITORY, Cluster, until
+from tests.lab.cluster import REPOSITORY, Cluster
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("root", "netns", "lab")
 

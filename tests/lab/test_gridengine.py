@@ -7,7 +7,8 @@ import pytest
 
 from lab import gridengine
 from lab.layout import Lab
-from tests.lab.cluster import Cluster, until
+from tests.lab.cluster import Cluster
+from tests.polling import until
 
 NEEDS = pytest.mark.requires("root", "netns", "lab", "lab-gridengine")
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lab.cluster import REPOSITORY, Cluster, host_traces, processes, until
+from tests.lab.cluster import REPOSITORY, Cluster, host_traces, processes
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("root", "netns", "lab")
 

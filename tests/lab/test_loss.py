@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
-from tests.lab.cluster import Cluster, until
+from tests.lab.cluster import Cluster
 from tests.lab.test_slurm import state, submit
+from tests.polling import until
 
 pytestmark = [pytest.mark.requires("root", "netns", "lab"), pytest.mark.slow]
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from tests.lab.cluster import NODES, Cluster, until
+from tests.lab.cluster import NODES, Cluster
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("root", "netns", "lab")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.lab.cells import Machine, command_line, pids_on
-from tests.lab.cluster import NODES, Cluster, until
+from tests.lab.cluster import NODES, Cluster
 from tests.lab.job import HeldJob
 from tests.launch.conformance import CHECKS, LOCAL
+from tests.polling import until
 
 LAUNCHERS = (LOCAL, "ssh", "srun", "mpirun")
 PROGRAM = "tests.launch.conformance"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from burstlab.launch import launcher
-from tests.cell.running import Place, until
+from tests.cell.running import Place
+from tests.polling import until
 
 HOST = "127.0.0.2"
 

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from burstlab.mounts import mounted_at, unmount
+from tests.polling import until
 
 FREE = ("--metadata-latency-ms=0", "--io-latency-ms=0", "--bandwidth-mb-s=0")
 
@@ -36,13 +36,6 @@ def command(mount: Path, *arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "burstlab.pfs", str(mount), *map(str, arguments)]
 
 
-def wait_for(condition: Callable[[], object], what: str, deadline_s: float = 20) -> None:
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"waited {deadline_s} s for: {what}"
-        time.sleep(0.005)
-
-
 @contextmanager
 def emulated(directory: Path, *flags: str, backing: Path | None = None) -> Iterator[Emulator]:
     """An emulator below ``directory``, mounted and answering."""
@@ -54,7 +47,7 @@ def emulated(directory: Path, *flags: str, backing: Path | None = None) -> Itera
     with log.open("wb") as output:
         process = subprocess.Popen(command(mount, *exports, *flags), stdout=output, stderr=output)
     try:
-        wait_for(lambda: mounted_at(mount) or process.poll() is not None, "the mount")
+        until(lambda: mounted_at(mount) or process.poll() is not None, "the mount")
         assert process.poll() is None, log.read_text()
         os.statvfs(mount)
         yield Emulator(process, mount, backing, sealed, log)

@@ -13,7 +13,8 @@ from burstlab.mounts import mounted_at
 from burstlab.pfs import command as pfs_command
 from burstlab.pfs.emulation import Emulation
 from burstlab.pfs.exports import Export
-from tests.pfs.emulator import FREE, command, emulated, wait_for
+from tests.pfs.emulator import FREE, command, emulated
+from tests.polling import until
 
 fuse = pytest.mark.requires("fuse", "burstio")
 
@@ -63,7 +64,7 @@ def test_a_stall_holds_every_client_until_it_is_over(tmp_path: Path):
     with emulated(tmp_path, *FREE) as running:
         (running.work / "file").write_text("content")
         running.process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: running.says("stalled"), "the stall")
+        until(lambda: running.says("stalled"), "the stall")
         reader = subprocess.Popen(
             ["stat", "-c", "%s", running.work / "file"], stdout=subprocess.PIPE
         )
@@ -78,7 +79,7 @@ def test_a_stall_holds_every_client_until_it_is_over(tmp_path: Path):
 def test_a_stalled_one_can_be_ended(tmp_path: Path):
     with emulated(tmp_path, *FREE) as running:
         running.process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: running.says("stalled"), "the stall")
+        until(lambda: running.says("stalled"), "the stall")
         reader = subprocess.Popen(["stat", running.work], stderr=subprocess.DEVNULL, stdout=-3)
         running.process.terminate()
         assert running.process.wait(10) == 0
@@ -102,7 +103,7 @@ def test_the_same_by_hand_says_how_to_stop_it(tmp_path: Path):
     by_hand = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         here = tmp_path / "mount"
-        wait_for(lambda: mounted_at(here) or by_hand.poll() is not None, "the mount")
+        until(lambda: mounted_at(here) or by_hand.poll() is not None, "the mount")
         by_hand.send_signal(signal.SIGINT)
         said, _ = by_hand.communicate(timeout=10)
         assert by_hand.returncode == 0 and mounted_at(tmp_path / "mount") is None

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pfs.emulator import Emulator, wait_for
+from tests.pfs.emulator import Emulator
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("fuse", "burstio")
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2  # rename(2)
@@ -63,7 +64,7 @@ def test_unlinked_files_give_their_space_back_at_the_last_close(emulator, work):
         (work / "file").unlink()
         assert held()
         file.write("x")
-    wait_for(lambda: not held(), "the descriptors of the unlinked file to be closed")
+    until(lambda: not held(), "the descriptors of the unlinked file to be closed")
 
 
 def test_rename_over_an_open_file(work):

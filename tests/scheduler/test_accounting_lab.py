@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.cells import LabCell
-from tests.lab.cluster import Cluster, until
+from tests.lab.cluster import Cluster
+from tests.polling import until
 
 pytestmark = [
     pytest.mark.requires("root", "netns", "lab", "lab-accounting"),

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.cluster import Cluster, until
+from tests.lab.cluster import Cluster
+from tests.polling import until
 from tests.scheduler.workflow import Ends, Workflow, finish
 
 pytestmark = [

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.lab.cluster import REPOSITORY, Cluster, until
+from tests.lab.cluster import REPOSITORY, Cluster
+from tests.polling import until
 
 SNAKEFILE = """\
 from burstlab.scheduler.driver import drive_alone

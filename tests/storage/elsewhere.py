@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tests.faults.bench import LabDouble
 from tests.lab.cells import Machine
-from tests.lab.cluster import NODES, Cluster, until
+from tests.lab.cluster import NODES, Cluster
 from tests.lab.job import HeldJob
+from tests.polling import until
 from tests.storage.provisioned import Case
 
 PROGRAM = "tests.storage.spread"

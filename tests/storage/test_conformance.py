@@ -16,8 +16,8 @@ import pytest
 from burstlab.errors import BurstlabError
 from burstlab.mounts import mount_of
 from burstlab.storage import STORAGES
-from tests.cell.running import until
 from tests.faults.bench import AS_ROOT
+from tests.polling import until
 from tests.storage.beeond.cluster import SERVICES, Double
 from tests.storage.elsewhere import Elsewhere
 from tests.storage.gfarm.alone import only_gfarmbb

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cell.running import Place, until
+from tests.cell.running import Place
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("trace")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cell.running import reach, until
+from tests.cell.running import reach
+from tests.polling import until
 from tests.storage.beeond.cluster import Cluster
 
 pytestmark = pytest.mark.requires("root", "beeond")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cell.running import until
+from tests.polling import until
 from tests.storage.beeond.cluster import Cluster
 
 pytestmark = [pytest.mark.requires("root", "beeond"), pytest.mark.slow]

@@ -12,7 +12,8 @@ from typing import Any
 
 from burstlab.dataset.writing import scan, write_manifest
 from tests.lab.cells import Machine
-from tests.lab.cluster import NODES, REPOSITORY, Cluster, until
+from tests.lab.cluster import NODES, REPOSITORY, Cluster
+from tests.polling import until
 
 SHARED = Path("/pfs/work")  # on every machine of the lab
 LIMIT_S = 120

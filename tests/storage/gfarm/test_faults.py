@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from burstlab.errors import BurstlabError
 from burstlab.lease import MARKER
 from burstlab.mounts import mounted_at
 from burstlab.process import Identity, members
+from tests.polling import until
 from tests.storage.gfarm.conftest import Prepare, Running
 
 pytestmark = pytest.mark.requires("gfarm")
@@ -40,14 +40,6 @@ time.sleep(60)
 """
 
 
-def until(what: Callable[[], object], deadline_s: float = 30) -> None:
-    """Poll until ``what()`` is true."""
-    deadline = time.monotonic() + deadline_s
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
 def processes(running: Running, kind: str) -> list[Identity]:
     """Processes of the instance whose command line holds ``kind``; gfsd's workers have lost
     their environment, and are known by where they work."""
@@ -65,7 +57,7 @@ def kill(running: Running, *kinds: str) -> None:
     assert found
     for one in found:
         os.kill(one.pid, signal.SIGKILL)
-    until(lambda: not any(one.alive() for one in found))
+    until(lambda: not any(one.alive() for one in found), "they have ended")
 
 
 @pytest.fixture
@@ -107,7 +99,7 @@ def test_the_worker_of_a_writer_dies_and_the_writer_is_told_nothing(
 ) -> None:
     kill(gfarm, WORKER)
     assert finish(writer) == 0, "Gfarm now tells the writer: the premise of this test is gone"
-    until(gfarm.wrong)
+    until(gfarm.wrong, "something is wrong")
     assert any("data lost" in what for what in gfarm.wrong())
     assert gfarm.storage.verify() == ["data lost: /written: 0 bytes by metadata, 10000 on disk"]
 
@@ -115,7 +107,7 @@ def test_the_worker_of_a_writer_dies_and_the_writer_is_told_nothing(
 def test_gfsd_and_its_workers_die(gfarm: Running, writer: subprocess.Popen[str]) -> None:
     kill(gfarm, GFSD, "gfsd: ")
     assert finish(writer) == 0, "Gfarm now tells the writer: the premise of this test is gone"
-    until(gfarm.wrong)
+    until(gfarm.wrong, "something is wrong")
     assert any("gfsd died" in what for what in gfarm.wrong())
     assert any("/written" in what for what in gfarm.storage.verify())
 
@@ -124,14 +116,14 @@ def test_the_death_of_gfsd_alone_is_not_forgotten(
     gfarm: Running, writer: subprocess.Popen[str]
 ) -> None:
     kill(gfarm, GFSD)
-    until(lambda: any("gfsd died" in what for what in gfarm.wrong()))
+    until(lambda: any("gfsd died" in what for what in gfarm.wrong()), "its death is told")
     finish(writer)
     assert any("gfsd died" in what for what in gfarm.wrong())
 
 
 def test_gfmd_dies(gfarm: Running, writer: subprocess.Popen[str]) -> None:
     kill(gfarm, "gfmd -d")
-    until(lambda: any("gfmd died" in what for what in gfarm.wrong()))
+    until(lambda: any("gfmd died" in what for what in gfarm.wrong()), "its death is told")
     finish(writer)
     with pytest.raises(BurstlabError, match="gfmd no longer accepts connections"):
         gfarm.storage.verify()
@@ -139,7 +131,7 @@ def test_gfmd_dies(gfarm: Running, writer: subprocess.Popen[str]) -> None:
 
 def test_gfarm2fs_dies(gfarm: Running, writer: subprocess.Popen[str]) -> None:
     kill(gfarm, "gfarm2fs -f")
-    until(lambda: any("gfarm2fs died" in what for what in gfarm.wrong()))
+    until(lambda: any("gfarm2fs died" in what for what in gfarm.wrong()), "its death is told")
     assert finish(writer) != 0
 
 
@@ -147,7 +139,7 @@ def test_who_waits_for_a_dead_gfmd_is_freed_by_stop(gfarm: Running) -> None:
     (gfarm.mount / "file").touch()
     kill(gfarm, "gfmd -d")
     with subprocess.Popen(["ls", "-l", gfarm.mount], stderr=subprocess.DEVNULL) as waiting:
-        until(lambda: _waits_in_fuse(waiting.pid))
+        until(lambda: _waits_in_fuse(waiting.pid), "it hangs")
         gfarm.storage.stop()
         assert waiting.wait(5) != 0
 
@@ -165,7 +157,7 @@ def test_a_mount_that_stopped_answering_is_told(
     (gfarm2fs,) = processes(gfarm, "gfarm2fs -f")
     os.kill(gfarm2fs.pid, signal.SIGSTOP)
     monkeypatch.setattr("burstlab.storage.gfarm.integrity.ANSWER_S", 0.5)
-    until(lambda: any("has not answered" in what for what in gfarm.wrong()))
+    until(lambda: any("has not answered" in what for what in gfarm.wrong()), "silence is told")
 
 
 def test_a_mount_taken_away_is_told(gfarm: Running) -> None:
@@ -183,7 +175,7 @@ def test_a_full_disk_is_told_by_the_name_of_the_file(start: Prepare, tmp_path: P
         with pytest.raises(OSError, match="No space left") as refused:
             (gfarm.mount / "big").write_bytes(bytes(8 << 20))
         assert refused.value.filename is None or "big" in refused.value.filename
-        until(lambda: "data lost: /big: no space" in gfarm.wrong())
+        until(lambda: "data lost: /big: no space" in gfarm.wrong(), "the loss is told")
         full = f"no space left on the disk of its spool, {disk} (none, tmpfs)"
         assert full in gfarm.wrong()
         gfarm.storage.stop()

@@ -10,7 +10,8 @@ import pytest
 
 from burstlab.lease import MARKER
 from burstlab.storage.gfarm.gfarmbb_node import CONTRIBUTED, prepare
-from tests.cell.running import Place, reach, until
+from tests.cell.running import Place, reach
+from tests.polling import until
 from tests.storage.gfarm import conftest
 from tests.storage.gfarm.alone import only_gfarmbb
 from tests.storage.gfarm.test_cell import lose_a_file

@@ -5,8 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,11 +102,3 @@ def replace_program(directory: Path, name: str, script: str) -> str:
     path.write_text(f"#!/bin/sh\nREAL=$(PATH=${{PATH#*:}} command -v {name})\n{script}\n")
     path.chmod(0o755)
     return f"{directory}:{os.environ['PATH']}"
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    """Poll until ``done``."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not done():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.005)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.launch.test_ssh import HOST, Sshd
+from tests.polling import until
 
-from .running import DIRECTORY, Workplace, replace_program, until
+from .running import DIRECTORY, Workplace, replace_program
 from .test_engines import PRODUCTS, same
 from .test_interruption import marked
 from .test_operations import expected_counts
