@@ -20,7 +20,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 @pytest.mark.parametrize(
     "site", [pytest.param(site, marks=() if site in QUICK else pytest.mark.slow) for site in SITES]
 )
-def test_all_experiments_on_a_site(checkout: Checkout, site: str) -> None:
+def test_all_experiments_on_a_site(
+    checkout: Checkout, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout.root)  # results are found from where Snakemake runs
     run = checkout.shell(f"snakemake --profile {site} -n {' '.join(EXPERIMENTS)}")
     assert run.status == 0, run.text
     campaign = Campaign(checkout.root, {"site": site})
