@@ -15,7 +15,7 @@ FINE = "ok"  # the cell ends well
 NONE = "no record"  # the cell was killed: whoever looks finds no record of it
 MINUTE_S = 60.0
 
-MARK = 'echo "$BURSTLAB_CELL" >"$BURSTLAB_CELL_DIR/running"; cd "$BURSTLAB_MOUNT"; i=0; '
+MARK = 'echo "$BURSTLAB_CELL" >"$BURSTLAB_CELL_DIR/running"; cd "$BURSTLAB_MOUNT" || exit; i=0; '
 WRITE = "i=$((i+1)); head -c 10000 /dev/zero >f$((i % 50)) || exit 1; sleep 0.05; "
 WORK = f"{MARK} while :; do {WRITE} done"
 UNTIL_TOLD = f'{MARK} while [ ! -e "$BURSTLAB_CELL_DIR/stop" ]; do {WRITE} done'

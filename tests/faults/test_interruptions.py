@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Place:
 
 def slow_cell(place: Place, manifest: Path) -> subprocess.Popen[str]:
     """Every phase takes some tenths of a second: 15 ms for each metadata operation."""
-    work = 'cd "$BURSTLAB_MOUNT"; touch 1 2 3 4 5; sleep 0.4'
+    work = 'cd "$BURSTLAB_MOUNT" && touch 1 2 3 4 5; sleep 0.4'
     return place.start(
         *("--storage", "pfs", "--pfs", "emulated", "--pfs-option", "metadata_latency_ms=15"),
         *("--dataset", manifest, "--staging", "eager", "--cache", "cold"),

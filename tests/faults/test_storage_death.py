@@ -12,7 +12,7 @@ from tests.cell.running import Place, reach
 from tests.polling import until
 
 WRITE_FOR_EVER = (
-    'cd "$BURSTLAB_MOUNT"; i=0; while :; do i=$((i+1)); head -c 100000 /dev/zero >f$i; done'
+    'cd "$BURSTLAB_MOUNT" && i=0 && while :; do i=$((i+1)); head -c 100000 /dev/zero >f$i; done'
 )
 
 
@@ -61,7 +61,7 @@ def test_a_gfarm_daemon_killed_while_the_workload_writes(place: Place, name: str
 @pytest.mark.requires("fuse", "gfarm")
 def test_a_gfsd_that_dies_as_the_workload_ends_is_no_success(place: Place) -> None:
     """write, fsync and close have all succeeded by then, and the file is lost all the same."""
-    script = 'cd "$BURSTLAB_MOUNT"; head -c 5000000 /dev/zero >file; kill -9 $(cat "$1")'
+    script = 'cd "$BURSTLAB_MOUNT" && head -c 5000000 /dev/zero >file; kill -9 $(cat "$1")'
     note = place.root / "gfsd.pid"
     wait = f'while [ ! -s "{note}" ]; do sleep 0.02; done; {script}'
     cell = place.start("--storage", "gfarm", run=["sh", "-c", wait, "sh", note])
