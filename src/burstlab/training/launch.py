@@ -18,6 +18,10 @@ from burstlab.training.parameters import Parameters
 from burstlab.training.report import RANKS
 from burstlab.training.verdict import judge
 
+# Pipelines fork after MPI has begun. InfiniBand has to know (ibv_fork_init(3)); Python's other ways
+# to start processes leave semaphores and a directory behind where all of them are killed.
+FORKING = {"RDMAV_FORK_SAFE": "1"}
+
 
 def main(workload: str, environment: str, program: Path) -> int:
     """Run ``program`` with the Python of envs/``environment`` as every rank.
@@ -29,7 +33,11 @@ def main(workload: str, environment: str, program: Path) -> int:
     try:
         chosen = Parameters.of(workload, os.environ)
         python = prepare(cell, environment, chosen)
-        variables = {**chosen.variables(workload), "BURSTLAB_RANKS_STARTED": str(time.time())}
+        variables = {
+            **chosen.variables(workload),
+            **FORKING,
+            "BURSTLAB_RANKS_STARTED": str(time.time()),
+        }
         status, why = ranks.run([python, str(program)], variables, chosen.ranks, workload)
     except (BurstlabError, OSError) as error:
         status, why = 1, str(error)
