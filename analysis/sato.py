@@ -67,8 +67,8 @@ def _chance(chosen: Tables, data: pl.DataFrame) -> list[Note]:
     if data.is_empty() or "synthetic" not in set(chosen.ok().cells["dataset_source"]):
         return []
     text = (
-        "the images are random, with nothing in common within a class: what is learnt is these "
-        "images by heart, and validation stays at chance. The curve shows that the training works, "
-        "not how well ResNet-50 does on ImageNet."
+        "the images are random, with nothing in common within a class: all that can be learnt is "
+        "these very images by heart, and validation can't get beyond chance. The curves show that "
+        "and when accuracies are told, not how well a network does on ImageNet."
     )
     return [Note("Careful", text)]
