@@ -120,7 +120,7 @@ CAPABILITIES = {
         optional="without it files are made cold one by one, which needs no rights",
     ),
     "burstio": Capability(
-        "staging (burstlab stage, --staging eager)",
+        "staging, prefetching and the emulated parallel file system",
         burstio,
         "make setup builds it; it wants cargo and rustc 1.88 (rustup, or Debian's cargo-web)",
     ),
