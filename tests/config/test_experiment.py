@@ -258,7 +258,7 @@ def test_the_order_of_dimensions_does_not_move_results(tmp_path: Path) -> None:
         {cell.name for cell in load(tmp_path, text).cells("it", "demo")} for text in (one, other)
     ]
     assert names[0] == names[1]
-    assert "it/demo/montage/gfarm-eager/n2/engine=rake,fast=true,tile=64/r1" in names[0]
+    assert "it/demo/montage/gfarm-eager/n2/engine=rake+fast=true+tile=64/r1" in names[0]
 
 
 def test_flags_of_a_cell(tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from burstlab.config.experiment import point_name
 from tests.lab.cluster import Cluster
 from tests.polling import until
 from tests.scheduler.workflow import Ends, Workflow, finish
 
 pytestmark = [pytest.mark.requires("root", "netns", "lab", "ssh"), pytest.mark.slow]
 FOREVER = "sleep 600"
+POINT = {"storage": "nodelocal", "staging": "none", "nodes": 1, "size_mb": 10, "spill": "local"}
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,9 @@ def state(cluster: Cluster, job: str) -> str:
 def ends(cluster: Cluster) -> Ends:
     """Five cells in one run of Snakemake, each with another end; and what Snakemake said."""
     flow = Workflow(cluster, "ends")
+    good = f"good-1-{Path(point_name('noop', POINT)).name}"
     commands = {
-        "gone-1": FOREVER, "lost-1": FOREVER, "slow-1": FOREVER, "bad-1": "exit 3", "good-1": "true"
+        "gone-1": FOREVER, "lost-1": FOREVER, "slow-1": FOREVER, "bad-1": "exit 3", good: "true"
     }  # fmt: skip
     cells = {name.split("-")[0]: flow.cell(name, text) for name, text in commands.items()}
     driver = flow.snakemake(cells.values())

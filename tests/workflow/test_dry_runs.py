@@ -1,8 +1,11 @@
 """Every experiment can be planned on every site, as the guides say it is typed."""
 
 import re
+from pathlib import Path
 
 import pytest
+from snakemake.cli import parse_target_jobs_cli_args
+from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 
 from burstlab.config.campaign import Campaign
 from tests.workflow.checkout import ROOT, Checkout
@@ -35,6 +38,8 @@ def test_all_experiments_on_a_site(
             nodes = re.search(r"/n(\d+)/", record)[1]  # type: ignore[index]
             assert re.search(rf"resources: .*\bnodes={nodes}, runtime=\d+\n", jobs[record])
             assert f"--nodes {nodes} " in jobs[record]
+            wanted = TargetSpec("rule", {"cell": str(Path(record).parent)})
+            assert parse_target_jobs_cli_args(encode_target_jobs_cli_args([wanted])) == [wanted]
         assert jobs.keys() >= {*campaign.figures(experiment, campaign.scale)}
 
 

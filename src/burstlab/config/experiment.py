@@ -245,8 +245,12 @@ def load_experiment(name: str, root: Path = Path(), catalog: Catalog | None = No
 
 
 def point_name(workload: str, point: Point) -> str:
-    """A point's place below an experiment's scale; equal points have equal names."""
-    parameters = ",".join(f"{n}={text(v)}" for n, v in sorted(point.items()) if n not in PLACE)
+    """A point's place below an experiment's scale; equal points have equal names.
+
+    Without a comma: Snakemake 9.27 quotes a wildcard that has one for the job that it submits, and
+    takes the job's command line apart at every comma all the same.
+    """
+    parameters = "+".join(f"{n}={text(v)}" for n, v in sorted(point.items()) if n not in PLACE)
     where = f"{point['storage']}-{point['staging']}/n{point['nodes']}"
     return f"{workload}/{where}/{parameters or 'default'}"
 
