@@ -88,12 +88,15 @@ def reboot(cell: StruckCell) -> None:
 
 
 def kill_all(cell: StruckCell) -> None:
-    """Cell and agents at once, so that nobody is there to clean."""
+    """Cell and agents at once, so that nobody is there to clean: all stand still before the first
+    dies, and the cell is the last, for its job ends with it and Slurm lets the others go on then.
+    """
     agents = [cell.pid(name, *PYTHON, "burstlab.agent") for name in cell.nodes]
     found = [cell.holder(), *agents]
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in found:
-            os.kill(pid, number)
+    for pid in found:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in reversed(found):
+        os.kill(pid, signal.SIGKILL)
 
 
 def cut_leases(cell: StruckCell) -> None:

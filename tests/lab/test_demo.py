@@ -29,9 +29,11 @@ LIMIT_S = 800
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     """A checkout whose lab scale is one repeat on 1 and 2 nodes, and what the demo said."""
     checkout = Checkout.make(tmp_path_factory.mktemp("demo"))
-    checkout.change("config/experiments/sawada.yaml", "nodes: [1, 2, 4]", "nodes: [1, 2]")
-    lab_scale = "  lab:\n    repeats: "
-    checkout.change("config/experiments/sawada.yaml", f"{lab_scale}3", f"{lab_scale}1")
+    experiment = checkout.root / "config/experiments/sawada.yaml"
+    before_it, lab_scale = experiment.read_text().split("  lab:\n", 1)
+    for old, new in (("repeats: 3", "repeats: 1"), ("nodes: [1, 2, 4]", "nodes: [1, 2]")):
+        lab_scale = lab_scale.replace(old, new, 1)
+    experiment.write_text(f"{before_it}  lab:\n{lab_scale}")
     checkout.change(
         "config/datasets.yaml", "synthetic: {columns: 5, rows: 2}", f"synthetic: {SMALL}"
     )

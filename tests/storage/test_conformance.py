@@ -254,7 +254,8 @@ def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> No
     fresh.ruin()
     with pytest.raises((BurstlabError, OSError), match=r"No such file|not there"):
         fresh.storage.start()
-    assert fresh.stop() == [] and fresh.remains() == []
+    assert fresh.stop() == []
+    assert (left := fresh.remains()) == [], left
 
 
 def test_a_daemon_that_dies_is_noticed(fresh: Provisioned) -> None:
