@@ -20,7 +20,7 @@ from burstlab.process import Identity
 
 CI = os.environ.get("CI") == "true"
 ALONE = CI and "PYTEST_XDIST_WORKER" not in os.environ
-PATIENCE_S = 15.0  # a process that was told to end may take a moment
+PATIENCE_S = 5.0  # a process that was told to end may take a moment
 DEPTH = 3  # scratch directories are looked for this deep below a test's directory
 NAMESPACES = Path("/run/netns")
 OWN_SERVANTS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
