@@ -109,6 +109,7 @@ def run_tests(directory: Path, text: str, *options: str, **variables: str) -> st
 
 
 @pytest.mark.parametrize("options", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_the_test_that_leaks_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     told = run_tests(
         tmp_path,

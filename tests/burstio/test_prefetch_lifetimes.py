@@ -45,6 +45,7 @@ def held_by(pid: int | str = "self") -> tuple[list[str], int]:
     return sorted(links), len(list((where / "task").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_thousand_engines_leave_nothing(tmp_path: Path, files: list[str]) -> None:
     def cycle() -> None:
         engine = burstio.Engine(

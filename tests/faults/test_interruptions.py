@@ -69,6 +69,7 @@ def test_told_to_stop(place: Place, tiny_manifest: Path, phase: str, name: str) 
     "phase",
     [pytest.param(one, marks=() if one in QUICK_KILLS else pytest.mark.slow) for one in PHASES],
 )
+@pytest.mark.slow
 def test_killed_then_reaped(place: Place, tiny_manifest: Path, phase: str) -> None:
     cell = slow_cell(place, tiny_manifest)
     reach(cell, phase)

@@ -45,6 +45,7 @@ def daemon(place: Place, name: str) -> int | None:
 
 @pytest.mark.requires("fuse", "gfarm")
 @pytest.mark.parametrize("name", ["gfsd", "gfmd", "gfarm2fs"])
+@pytest.mark.slow
 def test_a_gfarm_daemon_killed_while_the_workload_writes(place: Place, name: str) -> None:
     cell = place.start("--storage", "gfarm", run=["sh", "-c", WRITE_FOR_EVER])
     reach(cell, "run")

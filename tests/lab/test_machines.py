@@ -71,6 +71,7 @@ def test_the_lab_keeps_its_users_when_the_host_replaces_its_files(own: Cluster) 
 
 
 @pytest.mark.parametrize("user", USERS)
+@pytest.mark.slow
 def test_ssh_runs_between_all_machines_without_asking(cluster: Cluster, user: str) -> None:
     def hop(first: str, second: str) -> str:
         return cluster.run(first, "ssh", second, "echo $(id -un)@$(hostname)", user=user)

@@ -31,6 +31,7 @@ def test_a_read_and_a_create_take_their_latencies(tmp_path: Path):
         assert timed(lambda: (running.work / "absent").exists()) >= 0.1
 
 
+@pytest.mark.slow
 def test_a_new_file_costs_its_lookup_and_its_creation_and_no_attributes(tmp_path: Path):
     with emulated(tmp_path, "--metadata-latency-ms=500", "--io-latency-ms=0") as running:
         (running.work / "warm").touch()
@@ -85,6 +86,7 @@ def test_latencies_of_many_clients_overlap(tmp_path: Path):
             assert timed(lambda: list(pool.map(Path.read_bytes, files))) < 40 * 0.5 / 2
 
 
+@pytest.mark.slow
 def test_more_operations_wait_at_once_than_it_has_threads(tmp_path: Path):
     """It has 32: so many at once would take more than 6 s."""
     with emulated(tmp_path, "--metadata-latency-ms=1000") as running:

@@ -18,6 +18,7 @@ from typing import Any
 
 from burstlab.pipelines import MODES
 from tests.pipelines.small_set import COUNT, Numbered, make
+from tests.polling import until
 
 ATTRIBUTES = (
     "epoch",
@@ -194,7 +195,7 @@ def check_finalize_and_what_comes_after(directory: Path) -> None:
     iterator = ours(files, "paper3", batch_size=8)
     del iterator
     gc.collect()
-    assert threading.active_count() == 1
+    until(lambda: threading.active_count() == 1, "no thread is left")  # nobody joins a queue's
     assert not multiprocessing.active_children()
 
 
@@ -314,5 +315,5 @@ def check_a_trainer_trains(directory: Path) -> None:
 
 if __name__ == "__main__":
     globals()[sys.argv[1]](Path(sys.argv[2]))
-    assert threading.active_count() == 1, threading.enumerate()
+    until(lambda: threading.active_count() == 1, "no thread is left")
     assert not multiprocessing.active_children()

@@ -28,6 +28,7 @@ def make_root(root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_snakemake_finds_a_linked_profile(configuration: Path, root: Path) -> None:
     assert profiles.link_all(root)
     (root / "Snakefile").write_text("rule all:\n    shell: 'true'\n")

@@ -71,6 +71,7 @@ def test_target_that_can_not_be_made_is_named(stage: Stage) -> None:
     assert f"{stage.target}: can't be written in the target: File exists" in done.stderr
 
 
+@pytest.mark.slow
 def test_killed_at_random_points_nothing_is_torn_and_the_next_goes_on(stage: Stage) -> None:
     """kill -9: no handler runs. What has its name must be whole at every moment."""
     stage.make(400)
@@ -92,6 +93,7 @@ def test_killed_at_random_points_nothing_is_torn_and_the_next_goes_on(stage: Sta
     assert stage.partials() == []
 
 
+@pytest.mark.slow
 def test_a_signal_stops_it_in_order(stage: Stage, tmp_path: Path) -> None:
     """The first file is a pipe nobody writes to: a source that hangs."""
     hanging = stage.source / "d0/e0/f0"

@@ -28,7 +28,7 @@ from tests.storage import conformance
 
 PROVIDED = "burst-buffer"  # what a scheduler gave, below a test's root
 FREE = Emulation(metadata_latency_ms=0, io_latency_ms=0, bandwidth_mb_s=0, metadata_rate=0)
-REMAINS_S = 15.0  # what was told to end may take a moment, a double of BeeOND on four nodes a long one
+REMAINS_S = 15.0  # what was told to end may take a moment, on four nodes a long one
 
 
 @dataclass(frozen=True)

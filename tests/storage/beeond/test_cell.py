@@ -92,6 +92,7 @@ def test_a_start_by_pdsh_that_fails_on_one_host(cluster: Cluster, service: str) 
     assert cluster.left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_start_that_waits_for_ever(cluster: Cluster) -> None:
     cluster.double.without_authentication()
     done = cluster.run("start_limit_s=5")
@@ -115,6 +116,7 @@ def test_told_to_stop_while_the_start_waits(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("hangs", [True, pytest.param(False, marks=SLOW)])
+@pytest.mark.slow
 def test_killed_then_reaped(cluster: Cluster, hangs: bool) -> None:
     if hangs:
         cluster.double.without_authentication()

@@ -121,6 +121,7 @@ def test_the_death_of_gfsd_alone_is_not_forgotten(
     assert any("gfsd died" in what for what in gfarm.wrong())
 
 
+@pytest.mark.slow
 def test_gfmd_dies(gfarm: Running, writer: subprocess.Popen[str]) -> None:
     kill(gfarm, "gfmd -d")
     until(lambda: any("gfmd died" in what for what in gfarm.wrong()), "its death is told")

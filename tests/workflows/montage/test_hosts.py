@@ -39,6 +39,7 @@ def hosts(place: Workplace, ssh: str, lines: str = f"{HERE} 1\n{HOST} 1\n") -> d
     return {"BURSTLAB_HOSTFILE": str(path), "MONTAGE_SSH_OPTION": ssh}
 
 
+@pytest.mark.slow
 def test_two_hosts_make_the_same_mosaic(finished: Workplace, place: Workplace, ssh: str) -> None:
     done = place.run("--remote", "ssh", **hosts(place, ssh))
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ TIMES += ("first_minibatch_time", "process_start_time")
 
 
 @pytest.mark.parametrize("format", ["jpeg", pytest.param("recordio", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_training_comes_to_a_good_end(place: Place, format: str) -> None:
     record = place.run(format=format)
     assert record["status"] == "ok", record["reason"] + place.log()
