@@ -75,6 +75,7 @@ def data(name: str, results: Path) -> pl.DataFrame:
     return drawing.data
 
 
+@pytest.mark.slow
 def test_time_against_nodes_and_with_staging(results: Path) -> None:
     plain, staged = data("serizawa-7", results), data("serizawa-8", results)
     keys = ["mode", "number"]

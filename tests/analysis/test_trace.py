@@ -78,6 +78,7 @@ def test_runs_are_pooled_and_kinds_of_runs_are_not(make: Make, tmp_path: Path) -
     assert any("2 runs pooled" in name for name in told)
 
 
+@pytest.mark.slow
 def test_no_other_figure_shows_a_traced_run(make: Make, tmp_path: Path) -> None:
     make("gfarm", workflow_time=10.0)
     traced(make, repeat=2, workflow_time=777.0, operations=[("mDiff", 777.0)])

@@ -95,6 +95,7 @@ def test_the_next_cell_reaps_what_a_killed_one_left(place: Place, tiny_manifest:
     assert place.left_behind() == []
 
 
+@pytest.mark.slow
 def test_two_cells_on_one_host(tmp_path: Path, tiny_manifest: Path) -> None:
     places = [Place(tmp_path / name) for name in ("one", "two")]
     for place in places:

@@ -36,6 +36,7 @@ def test_a_job_has_the_processors_of_its_node() -> None:
         assert sorted(map(int, said)) == [first, *(rest or [first])[:1]]
 
 
+@pytest.mark.slow
 def test_exit_status_of_a_job_comes_back(cluster: Cluster) -> None:
     submit = ("sbatch", "--wait", "-o", "/dev/null", "--wrap", "exit 3")
     done = cluster.lab("exec", "--user", "lab", "head", "--", *submit)
@@ -43,6 +44,7 @@ def test_exit_status_of_a_job_comes_back(cluster: Cluster) -> None:
     assert state(cluster, "all").startswith("FAILED")
 
 
+@pytest.mark.slow
 def test_cancelled_job_is_cancelled_and_its_processes_are_gone(cluster: Cluster) -> None:
     job = submit(cluster, "sleep 3131", "-w", "node02")
     until(lambda: state(cluster, job) == "RUNNING", "the job runs")

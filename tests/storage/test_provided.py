@@ -62,6 +62,7 @@ def test_another_type_is_told(place: Place, buffer: Path) -> None:
 
 
 @pytest.mark.requires("root")
+@pytest.mark.slow
 def test_it_is_gone_under_the_workload(place: Place, buffer: Path) -> None:
     script = f'umount -l "{buffer}"; sleep 60'
     done = place.run(*provided(buffer, "tmpfs"), run=["sh", "-c", script])

@@ -68,6 +68,7 @@ def test_8_looks_for_authentication_in_the_directory_given(
     "failure",
     [pytest.param(one, marks=() if one == "fail mount node2" else SLOW) for one in FAILURES],
 )
+@pytest.mark.slow
 def test_a_start_that_fails_on_one_host(cluster: Cluster, failure: str) -> None:
     cluster.double.faults(failure)
     done = cluster.run()

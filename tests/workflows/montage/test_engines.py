@@ -52,6 +52,7 @@ def test_pwrake_is_taken_where_it_is(place: Workplace) -> None:
     assert place.facts()["engine"].startswith("pwrake")
 
 
+@pytest.mark.slow
 def test_a_second_run_executes_nothing(copy: Workplace) -> None:
     before = {p: p.stat().st_mtime_ns for p in copy.mount.rglob("*") if p.is_file()}
     done = copy.run()

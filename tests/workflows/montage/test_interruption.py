@@ -33,6 +33,7 @@ def marked(mark: str) -> list[str]:
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_told_to_stop(
     finished: Workplace, place: Workplace, engine: str, number: signal.Signals
 ) -> None:
