@@ -30,7 +30,7 @@ thread = threading.Thread(target=write, args=("b", 1000, 10))
 thread.start()
 thread.join()
 subprocess.run(["cp", "a", "copy"], check=True)  # copy_file_range
-subprocess.run("cat <a >/dev/null; dd if=a of=c bs=512 status=none", shell=True, check=True)
+subprocess.run(["sh", "-c", "cat <a >/dev/null; dd if=a of=c bs=512 status=none"], check=True)
 descriptor = os.open("a", os.O_RDONLY)
 os.pread(descriptor, 96, 0)
 os.preadv(descriptor, [bytearray(10), bytearray(20)], 0)
