@@ -98,6 +98,21 @@ def test_a_call_does_not_wait_for_one_that_was_given_up(agent: Agent, place: Pla
         agent.close()
 
 
+def test_the_end_waits_for_a_call_that_is_about_to_end(agent: Agent, place: Place) -> None:
+    """Another host may have failed the same call, which ends the cell at once."""
+    agent.hello()
+    source = place.root / "fifo"
+    os.mkfifo(source)
+    agent.call(1, "burstlab.cache:enforce", state="cold", data="", drop_caches=f"cat {source}")
+    writer = until(lambda: _opened(source), "the call is at work")
+    agent.say(close=True)
+    threading.Timer(0.2, os.close, (writer,)).start()
+    answered = agent.hear()
+    assert answered["number"] == 1 and "result" in answered
+    assert agent.hear() == {"host": "n1", "closed": True, "problems": []}
+    assert agent.process.wait(LIMIT_S) == 0
+
+
 def _opened(fifo: Path) -> int | None:
     """A descriptor to write to a FIFO that is read by somebody."""
     try:

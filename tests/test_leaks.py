@@ -12,6 +12,7 @@ import pytest
 
 from burstlab.mounts import mounted_at
 from tests import leaks
+from tests.polling import until
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,7 +34,10 @@ def orphan(directory: Path, *, cwd: Path, environment: dict[str, str]) -> int:
     done = subprocess.run(
         ["sh", "-c", program], cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True
     )
-    return int(done.stdout)
+    pid = int(done.stdout)
+    begun = Path(f"/proc/{pid}/cmdline")  # which is empty while a program takes another's place
+    until(lambda: begun.read_bytes() == b"sleep\x0060\x00", "the shell's child sleeps")
+    return pid
 
 
 @pytest.mark.parametrize("sign", ["cwd", "environment"])

@@ -56,6 +56,7 @@ class Agent:
                 ) from error
             raise
         self._node = Node(Host(host, directory), self._lease)
+        self._calls: list[threading.Thread] = []
         self._job: dict[str, str] = hello["job"]
         self._heard = time.monotonic()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -75,7 +76,9 @@ class Agent:
             if message.get("health"):
                 _answer(self._host, number=message["number"], result=self._deaths())
             else:
-                threading.Thread(target=self._act, args=(message,), daemon=True).start()
+                self._calls = [call for call in self._calls if call.is_alive()]
+                self._calls.append(threading.Thread(target=self._act, args=(message,), daemon=True))
+                self._calls[-1].start()
         problems = self.clean()
         _answer(self._host, closed=True, problems=problems)
 
@@ -83,9 +86,14 @@ class Agent:
         """End and remove everything of the cell on this host; nobody wants its files any more.
 
         Who is told to end meanwhile does so already: to begin anew would cost the time there is.
+        A call that was given up because another host's failed is about to end: one that still
+        makes a directory would do so in one that is being removed.
         """
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+        patience = time.monotonic() + grace_s
+        for call in self._calls:
+            call.join(max(0.0, patience - time.monotonic()))
         self._lease.end_workload(grace_s)
         problems = self._lease.clean(grace_s)
         if not problems:

@@ -108,6 +108,7 @@ class AgentNodes:
     def close(self) -> list[str]:
         """See Nodes; an agent that does not answer cleans up when its stdin ends."""
         problems = []
+        self._number += 1  # a call that one host failed may still fail on others
         try:
             self._send({"close": True})
             answers = self._collect(

@@ -127,6 +127,9 @@ def the_first_failure_is_told_with_its_host_and_reason(launch: str, hosts: list[
         told = act(reached, script, fails=True)
         assert told.host == failing and "exit status 3: no disk here" in str(told)
         assert sorted(act(reached, "true")) == hosts, "they go on after it"
+        later = f'test "$(uname -n)" = {name} || sleep 0.3; exit 3'
+        told = act(reached, later, fails=True)
+        assert told.host == failing, "and who fails after it does not spoil the end"
 
 
 @check

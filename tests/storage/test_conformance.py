@@ -204,7 +204,7 @@ def test_it_is_gone_after_stop_and_can_be_stopped_again(fresh: Provisioned) -> N
         fresh.write(host, "file", "x" * 100_000)
     fresh.storage.stop()
     fresh.storage.stop()
-    assert fresh.stop() == [] and fresh.remains() == []
+    assert (left := fresh.stop() + fresh.remains()) == [], left
     fresh.pfs.stop()
     assert fresh.remains() == []
 
@@ -213,7 +213,7 @@ def test_it_stops_though_a_program_still_works_in_it(fresh: Provisioned) -> None
     fresh.start()
     file = os.open(fresh.storage.mount / "file", os.O_WRONLY | os.O_CREAT)
     os.write(file, b"x")
-    assert fresh.stop() == [] and fresh.remains() == []
+    assert (left := fresh.stop() + fresh.remains()) == [], left
     with suppress(OSError):  # its file system is gone
         os.close(file)
 
@@ -221,7 +221,7 @@ def test_it_stops_though_a_program_still_works_in_it(fresh: Provisioned) -> None
 def test_the_next_one_of_the_same_name_starts_in_the_same_place(fresh: Provisioned) -> None:
     fresh.start()
     (fresh.storage.mount / "old").write_text("old")
-    assert fresh.stop() == []
+    assert (left := fresh.stop()) == [], left
     with cell(fresh.case, fresh.root, fresh.lease.id) as again:
         again.start()
         assert list(again.storage.mount.iterdir()) == []
@@ -246,7 +246,7 @@ def test_two_live_side_by_side(fresh: Provisioned) -> None:
 
 def test_it_can_be_stopped_before_it_was_started(fresh: Provisioned) -> None:
     fresh.storage.stop()
-    assert fresh.stop() == []
+    assert (left := fresh.stop()) == [], left
 
 
 def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> None:
@@ -254,7 +254,7 @@ def test_a_start_that_fails_says_so_and_leaves_nothing(fresh: Provisioned) -> No
     fresh.ruin()
     with pytest.raises((BurstlabError, OSError), match=r"No such file|not there"):
         fresh.storage.start()
-    assert fresh.stop() == []
+    assert (left := fresh.stop()) == [], left
     assert (left := fresh.remains()) == [], left
 
 
