@@ -23,6 +23,11 @@ log4j.appender.console.target=System.err
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 """
+# Four sockets listen on all addresses of their host, as Hadoop 3.4.2 has no setting for it: the
+# shuffle (ShuffleHandler binds a port alone), and of a job's master its two RPC servers
+# (MRClientService, TaskAttemptListenerImpl) and its web page (WebApps). Of the master's only the
+# ports can be chosen (yarn.app.mapreduce.am.*.port-range), and that they are not those of IPv6.
+IPV4 = "-Djava.net.preferIPv4Stack=true"
 BRIEF = "-XX:TieredStopAtLevel=1"  # of who lives for minutes and is not measured
 # Of the daemons on the cell's first host; the others take any free one and tell it.
 PORTS = ("scheduler", "tracker", "client", "admin", "web", "history", "history_admin",
@@ -57,7 +62,7 @@ class Configuration:
             BRIEF,
             "-Xmx1g",
             "--add-opens=java.base/java.lang=ALL-UNNAMED",
-            "-Djava.net.preferIPv4Stack=true",
+            IPV4,
             f"-Djava.io.tmpdir={self.place.local}/terasort/tmp",
         )
 
@@ -110,7 +115,7 @@ class Configuration:
             "mapreduce.application.classpath": self.hadoop.classpath,
             "yarn.app.mapreduce.am.staging-dir": f"file://{mount}/staging",
             "yarn.app.mapreduce.am.resource.mb": memory,
-            "yarn.app.mapreduce.am.command-opts": f"-Xmx{heap}m {BRIEF} {serial}",
+            "yarn.app.mapreduce.am.command-opts": f"-Xmx{heap}m {BRIEF} {IPV4} {serial}",
             "mapreduce.map.memory.mb": memory,
             "mapreduce.reduce.memory.mb": memory,
             "mapreduce.map.java.opts": serial,
