@@ -211,7 +211,8 @@ def shared(bench: Bench, ranks: int) -> dict[str, Any]:
 
 
 def ablation(bench: Bench) -> None:
-    """A cold epoch of a part of the files, one property changed at a time."""
+    """A cold epoch of a part of the files, one property changed at a time; where it is the cache
+    that is changed, a warm one too."""
     files = len(bench.names) // ABLATION_PART
     for name, change in ABLATIONS.items():
         options: dict[str, Any] = {"workers": WORKERS}
@@ -221,7 +222,8 @@ def ablation(bench: Bench) -> None:
             options["transport"] = transport
         dtype = change.get("dtype", "float32")
         mode = change.get("mode", "lazy")
-        bench.run(f"part: {name}", mode=mode, options=options, files=files, dtype=dtype)
+        more = {"files": files, "dtype": dtype, "epochs": change.get("epochs", 1)}
+        bench.run(f"part: {name}", mode=mode, options=options, **more)
 
 
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -229,13 +231,14 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "direct, threads instead of processes": {"mode": "direct", "transport": "threads"},
     "direct, uint8 instead of float32": {"mode": "direct", "dtype": "uint8"},
     "direct, threads and uint8": {"mode": "direct", "transport": "threads", "dtype": "uint8"},
-    "lazy": {},
+    "lazy": {"epochs": 2},
     "lazy, processes instead of threads": {"transport": "processes"},
     "lazy, uint8": {"dtype": "uint8"},
     "lazy, nothing read ahead": {"engine": {"look_ahead": 0}},
     "lazy, one read at a time": {"engine": {"in_flight": (1, 1)}},
     "lazy, 16 reads at a time": {"engine": {"in_flight": (16, 16)}},
     "lazy, copied before it is read": {"engine": {"tee": False}},
+    "lazy, a file for each sample": {"engine": {"segments": False}, "epochs": 2},
 }
 DO = {
     "pipelines": pipelines, "compute": compute, "loaders": loaders, "bytes": traffic,

@@ -109,11 +109,14 @@ class Rows:
             show(f"{ranks} ranks, one agent, two epochs: PFS opens / files", opens, "1.0")
 
     def ablation(self) -> None:
-        """How much faster than direct a cold epoch of a part of the files is."""
+        """How much faster than direct a cold epoch of a part of the files is, and how much slower
+        a warm one is from many small files."""
         for name in self.results:
             if name.startswith("part: "):
                 of = self.ratios("part: direct", name, cold)
                 show(f"direct / {name.removeprefix('part: ')}, cold epoch of a part", of)
+        own = "lazy, a file for each sample"
+        show(f"{own} / lazy, warm epoch", self.ratios(f"part: {own}", "part: lazy", warm))
 
 
 def _share(run: Run) -> float:

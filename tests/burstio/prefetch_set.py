@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 COUNT = 200
+
+# The cache in segments, and with a file of its own for every sample.
+in_both_layouts = pytest.mark.parametrize("segments", [True, False])
 
 
 def content(index: int) -> bytes:
@@ -24,6 +29,18 @@ def make(root: Path, count: int = COUNT) -> list[str]:
     for index, name in enumerate(files):
         (root / name).write_bytes(content(index))
     return files
+
+
+def held_by(pid: int | str = "self") -> tuple[list[str], int]:
+    """Files open in a process, and its threads."""
+    where = Path(f"/proc/{pid}")
+    links = []
+    for descriptor in (where / "fd").iterdir():
+        try:
+            links.append(str(descriptor.readlink()))
+        except FileNotFoundError:
+            continue  # that of this very loop
+    return sorted(links), len(list((where / "task").iterdir()))
 
 
 @contextmanager

@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.burstio import prefetch_set
-from tests.burstio.prefetch_set import COUNT, content
+from tests.burstio.prefetch_set import COUNT, content, held_by, in_both_layouts
 from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
@@ -31,18 +30,6 @@ with burstio.connect(sys.argv[1]).stream() as stream:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     return prefetch_set.make(tmp_path / "data")
-
-
-def held_by(pid: int | str = "self") -> tuple[list[str], int]:
-    """Files open in a process, and its threads."""
-    where = Path(f"/proc/{pid}")
-    links = []
-    for descriptor in (where / "fd").iterdir():
-        try:
-            links.append(str(descriptor.readlink()))
-        except FileNotFoundError:
-            continue  # that of this very loop
-    return sorted(links), len(list((where / "task").iterdir()))
 
 
 @pytest.mark.slow
@@ -100,56 +87,33 @@ def test_a_killed_rank_gives_its_memory_back(tmp_path: Path, files: list[str]) -
             assert all(bytes(sample) == content(i) for i, sample in stream.take(COUNT))
 
 
-def test_a_killed_agent_leaves_no_data_and_the_next_takes_over(
-    tmp_path: Path, files: list[str]
+@in_both_layouts
+def test_a_killed_agent_leaves_nothing_to_the_next_that_takes_over(
+    tmp_path: Path, files: list[str], segments: bool
 ) -> None:
     cache = tmp_path / "cache"
+    layout = [] if segments else ["--no-segments"]
     shared = set(Path("/dev/shm").iterdir())
-    with prefetch_set.agent(tmp_path, files, "--cache", cache) as (socket, process):
+    with prefetch_set.agent(tmp_path, files, "--cache", cache, *layout) as (socket, process):
         with burstio.connect(socket).stream() as stream:
             stream.plan(list(range(COUNT)) * 2)
             stream.take(COUNT)
+            burstio.connect(socket).drain()
             process.kill()
             process.wait()
             with pytest.raises(ConnectionError, match=str(socket)):
                 for _ in range(COUNT):
                     stream.take(1)
-        assert [path.name for path in cache.iterdir()] == ["lock"]
+        left = [path.name for path in cache.rglob("*") if path.is_file()]
+        assert len(left) == (1 if segments else 1 + COUNT), "the lock; segments have no name"
         assert set(Path("/dev/shm").iterdir()) <= shared
-    with prefetch_set.agent(tmp_path, files, "--cache", cache) as (socket, _):
+    with prefetch_set.agent(tmp_path, files, "--cache", cache, *layout) as (socket, _):
         client = burstio.connect(socket)
         assert client.statistics()["cache_adopted"] == 0
+        assert [path.name for path in cache.iterdir()] == ["lock"]
         with client.stream() as stream:
             stream.plan(range(COUNT))
             assert all(bytes(sample) == content(i) for i, sample in stream.take(COUNT))
-
-
-@pytest.mark.parametrize("moment_s", [0.0, 0.003, 0.01, 0.03, 0.1])
-def test_what_a_killed_run_kept_is_checked_before_it_is_used(
-    tmp_path: Path, files: list[str], moment_s: float
-) -> None:
-    run = f"""
-import burstio
-with burstio.Engine({str(tmp_path / "data")!r}, {files!r}, cache={str(tmp_path / "cache")!r},
-                    identity="1", keep=True) as engine, engine.stream() as stream:
-    stream.plan(list(range({COUNT})) * 1000)
-    print("begins", flush=True)
-    while stream.take(10):
-        pass
-"""
-    with subprocess.Popen([sys.executable, "-c", run], stdout=subprocess.PIPE, text=True) as killed:
-        assert killed.stdout
-        killed.stdout.readline()
-        time.sleep(moment_s)  # any moment will do: nothing is asserted of how far it came
-        killed.send_signal(signal.SIGKILL)
-    with burstio.Engine(
-        tmp_path / "data", files, cache=tmp_path / "cache", identity="1", keep=True
-    ) as engine:
-        with burstio.Reader(engine, burstio.in_order(COUNT), 10, epochs=2) as reader:
-            assert all(bytes(sample) == content(i) for batch in reader for i, sample in batch)
-        counted = engine.statistics()
-    assert counted["checksum_failures"] == 0
-    assert counted["source_opens"] + counted["cache_adopted"] == COUNT
 
 
 def test_all_ranks_of_a_node_read_each_file_once(tmp_path: Path, files: list[str]) -> None:
@@ -197,25 +161,6 @@ def _most_memory(pid: int) -> int:
 
 def _views(batch: list) -> list[tuple[int, memoryview]]:
     return [(index, memoryview(sample)) for index, sample in batch]
-
-
-@pytest.mark.requires("root")
-def test_a_full_disk_stops_the_cache_and_nothing_else(tmp_path: Path, files: list[str]) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)
-    try:
-        with burstio.Engine(
-            tmp_path / "data", files, cache=small / "cache", cache_keep_free=0.0
-        ) as engine:
-            with burstio.Reader(engine, burstio.shuffled(COUNT, 1), 8, epochs=4) as reader:
-                for batch in reader:
-                    assert all(bytes(sample) == content(i) for i, sample in batch)
-            counted = engine.statistics()
-        assert counted["cache_full"] == 1
-        assert counted["source_errors"] == counted["checksum_failures"] == 0
-    finally:
-        subprocess.run(["umount", small], check=True)
 
 
 def test_a_forked_child_is_told_to_make_its_own(tmp_path: Path, files: list[str]) -> None:

@@ -60,6 +60,7 @@ fn warm_epoch(criterion: &mut Criterion) {
         directory: directory.path().join("cache"),
         budget_bytes: u64::MAX,
         keep_free: 0.0,
+        segments: true,
         keep: false,
     };
     let options = EngineOptions {

@@ -145,6 +145,7 @@ class Engine(_Feeds):
         cache_bytes: float | None = None,
         cache_keep_free: float = 0.05,
         keep: bool = False,
+        segments: bool = True,
         tee: bool = True,
         time_limit_s: float = 30.0,
     ) -> Engine: ...

@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--cache-bytes", type=float)
     add("--cache-keep-free", type=float, default=0.05, help="share of the file system")
     add("--keep", action="store_true", help="leave the cache for a later run")
+    add("--no-segments", action="store_true", help="a file of its own for every sample cached")
     add("--no-tee", action="store_true", help="write to the cache first, then read it again")
     add("--time-limit-s", type=float, default=30.0)
     add("--mount", type=Path, help="show the data set in this directory, read only (FUSE)")
@@ -100,6 +101,7 @@ def _engine(data: _Data, arguments: argparse.Namespace) -> Engine:
         cache_bytes=arguments.cache_bytes,
         cache_keep_free=arguments.cache_keep_free,
         keep=arguments.keep,
+        segments=not arguments.no_segments,
         tee=not arguments.no_tee,
         time_limit_s=arguments.time_limit_s,
     )

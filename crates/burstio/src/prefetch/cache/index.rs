@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::schedule::Sample;
-use super::super::segment::{self, Fingerprint, Record};
+use super::super::segment::{self, Fingerprint, HEADER, Record};
 use super::super::statistics::Statistics;
 use super::CacheOptions;
+use super::files::Files;
 
 /// In place of a segment's number.
 const ABSENT: u32 = u32::MAX;
+/// The same, of a sample that has a file of its own.
+const OWN_FILE: u32 = u32::MAX - 1;
 
 /// Where a sample lies, and what it must be.
 #[derive(Clone, Copy)]
@@ -20,6 +23,26 @@ pub struct Entry {
     pub length: u32,
     pub offset: u64,
     pub checksum: u64,
+}
+
+impl Entry {
+    /// Of a record in a segment.
+    pub fn of(record: &Record, segment: u32, offset: u64) -> Self {
+        let Record {
+            length, checksum, ..
+        } = *record;
+        Self {
+            segment,
+            length,
+            offset,
+            checksum,
+        }
+    }
+
+    /// Of a record that is all of a file.
+    pub fn of_own_file(record: &Record) -> Self {
+        Self::of(record, OWN_FILE, HEADER as u64)
+    }
 }
 
 /// All samples and segments.
@@ -43,12 +66,14 @@ impl Index {
         }
     }
 
-    /// A cached sample.
-    pub fn find(&self, sample: Sample) -> Option<(Entry, &Arc<File>)> {
+    /// A cached sample, and its segment where it has no file of its own.
+    pub fn find(&self, sample: Sample) -> Option<(Entry, Option<&Arc<File>>)> {
         let entry = *self.entries.get(sample as usize)?;
-        self.segments
-            .get(entry.segment as usize)
-            .map(|file| (entry, file))
+        match entry.segment {
+            ABSENT => None,
+            OWN_FILE => Some((entry, None)),
+            number => Some((entry, Some(self.segments.get(number as usize)?))),
+        }
     }
 
     /// A sample is cached now.
@@ -74,61 +99,79 @@ impl Index {
     /// Close all segments: nothing is cached any more.
     pub fn close(&mut self) {
         self.segments.clear();
+        for entry in &mut self.entries {
+            entry.segment = ABSENT;
+        }
     }
 
-    /// Read the segments that a former run kept; returns how many bytes they take.
+    /// Read what a former run kept, if it kept it in the same way, and remove all else; returns
+    /// how many bytes it takes.
     pub fn adopt(
         &mut self,
         options: &CacheOptions,
         fingerprint: Fingerprint,
         statistics: &Statistics,
     ) -> io::Result<u64> {
+        let (unkept, kept) = (false, true);
+        Files::new(&options.directory, unkept).remove()?;
+        let bytes = if options.keep && !options.segments {
+            self.adopt_segments(options, None)?;
+            self.adopt_files(options, fingerprint)?
+        } else {
+            Files::new(&options.directory, kept).remove()?;
+            self.adopt_segments(options, options.keep.then_some(fingerprint))?
+        };
+        let cached = |entry: &&Entry| entry.segment != ABSENT;
+        let adopted = self.entries.iter().filter(cached).count();
+        Statistics::add(&statistics.cache_samples, adopted);
+        Statistics::add(&statistics.cache_adopted, adopted);
+        Ok(bytes)
+    }
+
+    /// Without a fingerprint none is.
+    fn adopt_segments(
+        &mut self,
+        options: &CacheOptions,
+        fingerprint: Option<Fingerprint>,
+    ) -> io::Result<u64> {
         let mut bytes = 0;
         for path in segments(&options.directory)? {
             let file = File::open(&path)?;
-            let found = if options.keep {
-                segment::records(&file, fingerprint)?
-            } else {
-                vec![]
+            let mut found = match fingerprint {
+                Some(fingerprint) => segment::records(&file, fingerprint)?,
+                None => vec![],
             };
-            let known = |record: &Record| (record.sample as usize) < self.entries.len();
-            let found: Vec<_> = found
-                .into_iter()
-                .filter(|(_, record)| known(record))
-                .collect();
-            let expected = options
-                .directory
-                .join(format!("segment-{:06}", self.segments.len()));
-            if found.is_empty() || bytes + file.metadata()?.len() > options.budget_bytes {
+            found.retain(|(_, record)| (record.sample as usize) < self.entries.len());
+            let number = self.next_segment();
+            let expected = options.directory.join(format!("segment-{number:06}"));
+            let length = file.metadata()?.len();
+            if found.is_empty() || bytes + length > options.budget_bytes {
                 std::fs::remove_file(&path)?;
                 continue;
             }
             if path != expected {
                 std::fs::rename(&path, &expected)?;
             }
-            for (
-                offset,
-                Record {
-                    sample,
-                    length,
-                    checksum,
-                },
-            ) in &found
-            {
-                let segment = self.segments.len() as u32;
-                let entry = Entry {
-                    segment,
-                    length: *length,
-                    offset: *offset,
-                    checksum: *checksum,
-                };
-                self.entries[*sample as usize] = entry;
+            for (offset, record) in &found {
+                self.insert(record.sample, Entry::of(record, number, *offset));
             }
-            Statistics::add(&statistics.cache_samples, found.len());
-            Statistics::add(&statistics.cache_adopted, found.len());
-            bytes += file.metadata()?.len();
-            self.segments.push(Arc::new(file));
+            bytes += length;
+            self.add_segment(Arc::new(file));
         }
+        Ok(bytes)
+    }
+
+    fn adopt_files(&mut self, options: &CacheOptions, fingerprint: Fingerprint) -> io::Result<u64> {
+        let mut bytes = 0;
+        Files::new(&options.directory, true).adopt(fingerprint, |record, length| {
+            let known = (record.sample as usize) < self.entries.len();
+            let wanted = known && bytes + length <= options.budget_bytes;
+            if wanted {
+                bytes += length;
+                self.insert(record.sample, Entry::of_own_file(record));
+            }
+            wanted
+        })?;
         Ok(bytes)
     }
 }

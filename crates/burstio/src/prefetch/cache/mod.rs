@@ -1,16 +1,18 @@
-//! The cache on local storage: pinned first come, first kept, in a few large segment files.
+//! The cache on local storage: pinned first come, first kept, in a few large segment files
+//! (or for comparison in a file each).
 //!
 //! Every sample is read once per epoch, so what is kept matters more than what is evicted: keeping
 //! the first that come is as good as Belady's optimum (`tests/prefetch_pinning.rs`). Samples are
 //! written behind the consumer's back by one thread; they count as cached when they are written.
 
+mod files;
 mod index;
 mod writing;
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
@@ -20,8 +22,9 @@ use rustix::fs::{FlockOperation, flock};
 use super::schedule::Sample;
 use super::segment::{self, Fingerprint, HEADER};
 use super::statistics::Statistics;
+use files::Files;
 use index::Index;
-use writing::private;
+use writing::{make_private_directory, private};
 
 /// What the cache may take.
 #[derive(Clone, Debug)]
@@ -32,8 +35,12 @@ pub struct CacheOptions {
     pub budget_bytes: u64,
     /// The share of the file system that stays free, of 1.
     pub keep_free: f64,
-    /// Leave the segments for a later run, which must have the same data set's fingerprint.
-    /// Otherwise they have no name, and end with this process, whatever ends it.
+    /// Samples lie in a few large files; otherwise each has a file of its own, which is opened at
+    /// every read.
+    pub segments: bool,
+    /// Leave the samples for a later run, which must have the same data set's fingerprint.
+    /// Otherwise segments have no name, and end with this process, whatever ends it; files of
+    /// single samples end with `release`, or are removed by the next to open the cache.
     pub keep: bool,
 }
 
@@ -41,6 +48,7 @@ pub struct CacheOptions {
 pub struct Cache<T> {
     options: CacheOptions,
     fingerprint: Fingerprint,
+    files: Files,
     index: RwLock<Index>,
     queue: Mutex<Queue<T>>,
     queued: Condvar,
@@ -69,10 +77,7 @@ impl<T: AsRef<[u8]>> Cache<T> {
         count: usize,
         statistics: &Statistics,
     ) -> io::Result<Self> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&options.directory)?;
+        make_private_directory(&options.directory)?;
         let lock = private(&options.directory.join("lock"), true)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let message = format!(
@@ -93,6 +98,7 @@ impl<T: AsRef<[u8]>> Cache<T> {
             closing: false,
         };
         Ok(Self {
+            files: Files::new(&options.directory, options.keep),
             options,
             fingerprint,
             index: RwLock::new(index),
@@ -115,13 +121,17 @@ impl<T: AsRef<[u8]>> Cache<T> {
             let index = self.index.read().expect("no thread panics under this lock");
             index
                 .find(sample)
-                .map(|(entry, file)| (entry, file.clone()))
+                .map(|(entry, segment)| (entry, segment.cloned()))
         };
-        let Some((entry, file)) = found else {
+        let Some((entry, segment)) = found else {
             return false;
         };
+        let read = |bytes| match segment {
+            Some(segment) => segment.read_exact_at(bytes, entry.offset),
+            None => self.files.open(sample)?.read_exact_at(bytes, entry.offset),
+        };
         let whole = entry.length as usize == bytes.len()
-            && file.read_exact_at(bytes, entry.offset).is_ok()
+            && read(&mut *bytes).is_ok()
             && segment::checksum(self.fingerprint, sample, bytes) == entry.checksum;
         if !whole {
             self.change(|index| index.forget(sample));
@@ -219,6 +229,9 @@ impl<T: AsRef<[u8]>> Cache<T> {
     /// Close all files: nothing is cached any more, and another process may have the directory.
     pub fn release(&self) {
         self.change(Index::close);
+        if !self.options.keep {
+            let _ = self.files.remove(); // what can't be is removed by the next to open the cache
+        }
         self.directory
             .lock()
             .expect("no thread panics under this lock")

@@ -1,13 +1,14 @@
-//! The cache's writer: samples to the end of a segment, many with one system call.
+//! The cache's writer: samples to the end of a segment, many with one system call, or each to a
+//! file of its own.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::fstatvfs;
+use rustix::fs::statvfs;
 
 use super::super::schedule::Sample;
 use super::super::segment::{HEADER, Record};
@@ -24,26 +25,32 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Bytes between two looks at how full the file system is.
 const LOOK_BYTES: u64 = 64 << 20;
 
+/// How far the writer has come.
+#[derive(Default)]
+struct Progress {
+    tail: Tail,
+    unlooked: Option<u64>, // bytes since the last look at the file system
+}
+
 /// The segment at whose end is written.
 #[derive(Default)]
 struct Tail {
     number: u32,
     file: Option<Arc<File>>,
     length: u64,
-    looked: Option<u64>,
 }
 
 impl<T: AsRef<[u8]>> Cache<T> {
     /// The writer's thread: writes what is offered until `finish`, and all of it.
     /// `written` is called after every batch.
     pub fn write(&self, statistics: &Statistics, written: impl Fn()) {
-        let mut segment = Tail::default();
+        let mut progress = Progress::default();
         while let Some(batch) = self.next_batch() {
             let bytes: usize = batch
                 .iter()
                 .map(|(_, _, here)| (**here).as_ref().len())
                 .sum();
-            if let Err(_full) = self.write_batch(&batch, &mut segment, statistics) {
+            if let Err(_full) = self.write_batch(&batch, &mut progress, statistics) {
                 let mut queue = self.lock();
                 (queue.full, queue.refusing) = (true, true);
                 statistics.cache_full.store(1, Relaxed);
@@ -83,12 +90,38 @@ impl<T: AsRef<[u8]>> Cache<T> {
     fn write_batch(
         &self,
         batch: &[(Sample, u64, Arc<T>)],
-        tail: &mut Tail,
+        progress: &mut Progress,
         statistics: &Statistics,
     ) -> io::Result<()> {
         if self.lock().full {
             return Ok(()); // what was promised a place before the disk was full
         }
+        self.look(&mut progress.unlooked)?;
+        let bytes = if self.options.segments {
+            self.append_batch(batch, &mut progress.tail)?
+        } else {
+            self.write_files(batch)?
+        };
+        progress.unlooked = progress.unlooked.map(|before| before + bytes);
+        Statistics::add(&statistics.cache_bytes_written, bytes as usize);
+        Statistics::add(&statistics.cache_samples, batch.len());
+        Ok(())
+    }
+
+    /// Fails when the file system is too full.
+    fn look(&self, unlooked: &mut Option<u64>) -> io::Result<()> {
+        if unlooked.is_none_or(|bytes| bytes >= LOOK_BYTES) {
+            *unlooked = Some(0);
+            let system = statvfs(&self.options.directory)?;
+            if (system.f_bavail as f64) < self.options.keep_free * system.f_blocks as f64 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// To the end of a segment, all or none; returns the bytes written.
+    fn append_batch(&self, batch: &[(Sample, u64, Arc<T>)], tail: &mut Tail) -> io::Result<u64> {
         let (segment, file) = self.segment(tail)?;
         let records: Vec<Record> = batch.iter().map(|it| record(it)).collect();
         let headers: Vec<_> = records
@@ -105,59 +138,48 @@ impl<T: AsRef<[u8]>> Cache<T> {
         })?;
         let mut offset = begin;
         self.change(|index| {
-            for Record {
-                sample,
-                length,
-                checksum,
-            } in records
-            {
+            for record in records {
                 offset += HEADER as u64;
-                index.insert(
-                    sample,
-                    Entry {
-                        segment,
-                        length,
-                        offset,
-                        checksum,
-                    },
-                );
-                offset += u64::from(length);
+                index.insert(record.sample, Entry::of(&record, segment, offset));
+                offset += u64::from(record.length);
             }
         });
-        Statistics::add(
-            &statistics.cache_bytes_written,
-            (tail.length - begin) as usize,
-        );
-        Statistics::add(&statistics.cache_samples, batch.len());
-        Ok(())
+        Ok(tail.length - begin)
     }
 
-    /// The segment that is being written, or a new one; fails when the file system is too full.
+    /// The segment that is being written, or a new one.
     fn segment(&self, tail: &mut Tail) -> io::Result<(u32, Arc<File>)> {
-        if tail.file.is_none() || tail.length >= SEGMENT_BYTES {
-            let number = self.change(|index| index.next_segment());
-            let path = self.options.directory.join(format!("segment-{number:06}"));
-            let file = Arc::new(private(&path, false)?);
-            if !self.options.keep {
-                std::fs::remove_file(&path)?;
-            }
-            self.change(|index| index.add_segment(file.clone()));
-            *tail = Tail {
-                number,
-                file: Some(file),
-                length: 0,
-                looked: None,
-            };
+        if let Some(file) = &tail.file
+            && tail.length < SEGMENT_BYTES
+        {
+            return Ok((tail.number, file.clone()));
         }
-        let file = tail.file.clone().ok_or(io::ErrorKind::NotFound)?;
-        if tail.looked.is_none_or(|at| tail.length >= at + LOOK_BYTES) {
-            tail.looked = Some(tail.length);
-            let system = fstatvfs(&file)?;
-            if (system.f_bavail as f64) < self.options.keep_free * system.f_blocks as f64 {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
+        let number = self.change(|index| index.next_segment());
+        let path = self.options.directory.join(format!("segment-{number:06}"));
+        let file = Arc::new(private(&path, false)?);
+        if !self.options.keep {
+            std::fs::remove_file(&path)?;
         }
-        Ok((tail.number, file))
+        self.change(|index| index.add_segment(file.clone()));
+        *tail = Tail {
+            number,
+            file: Some(file.clone()),
+            length: 0,
+        };
+        Ok((number, file))
+    }
+
+    /// Each to its file, up to the first that can't be written; returns the bytes written.
+    fn write_files(&self, batch: &[(Sample, u64, Arc<T>)]) -> io::Result<u64> {
+        let mut written = 0;
+        for one @ (sample, _, here) in batch {
+            let record = record(one);
+            let header = record.encode(self.fingerprint);
+            self.files.write(*sample, &header, (**here).as_ref())?;
+            self.change(|index| index.insert(*sample, Entry::of_own_file(&record)));
+            written += HEADER as u64 + u64::from(record.length);
+        }
+        Ok(written)
     }
 }
 
@@ -170,6 +192,12 @@ fn record<T: AsRef<[u8]>>((sample, checksum, here): &(Sample, u64, Arc<T>)) -> R
     }
 }
 
+/// With its parents.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path)
+}
+
 pub fn private(path: &Path, may_exist: bool) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).mode(0o600);
@@ -177,7 +205,7 @@ pub fn private(path: &Path, may_exist: bool) -> io::Result<File> {
 }
 
 /// Write all `pieces` at `offset`; returns where they end.
-fn append(file: &File, pieces: &[IoSlice<'_>], mut offset: u64) -> io::Result<u64> {
+pub fn append(file: &File, pieces: &[IoSlice<'_>], mut offset: u64) -> io::Result<u64> {
     let (mut first, mut skip) = (0, 0);
     while first < pieces.len() {
         let mut rest: Vec<IoSlice<'_>> = pieces[first..].to_vec();

@@ -62,7 +62,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (root, files, *, sizes=None, identity="", memory_bytes=256 << 20,
         in_flight=(8, 256), look_ahead=16_384, cache=None, cache_bytes=None, cache_keep_free=0.05,
-        keep=false, tee=true, time_limit_s=30.0))]
+        keep=false, segments=true, tee=true, time_limit_s=30.0))]
     #[allow(clippy::too_many_arguments)] // keywords in Python
     fn new(
         py: Python<'_>,
@@ -77,6 +77,7 @@ impl PyEngine {
         cache_bytes: Option<f64>,
         cache_keep_free: f64,
         keep: bool,
+        segments: bool,
         tee: bool,
         time_limit_s: f64,
     ) -> PyResult<Self> {
@@ -97,6 +98,7 @@ impl PyEngine {
             directory,
             budget_bytes: cache_bytes.map_or(u64::MAX, |bytes| bytes as u64),
             keep_free: cache_keep_free,
+            segments,
             keep,
         });
         let options = EngineOptions {
