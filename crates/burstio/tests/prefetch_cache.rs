@@ -5,13 +5,21 @@ mod prefetch_set;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Barrier};
 
+use burstio::prefetch::cache::Cache;
 use burstio::prefetch::order::Permutations;
+use burstio::prefetch::segment::HEADER;
+use burstio::prefetch::statistics::Statistics;
 use burstio::prefetch::{CacheOptions, Engine, EngineOptions};
 use prefetch_set::{Set, files_below, statistic};
 use proptest::prelude::*;
 
 const LAYOUTS: [bool; 2] = [true, false]; // whether in segments
+
+const OFFERING: usize = 4; // threads
 
 fn cached(cache: CacheOptions) -> EngineOptions {
     EngineOptions {
@@ -246,5 +254,56 @@ proptest! {
         let (failed, opens) =
             (statistic(&engine, "checksum_failures"), statistic(&engine, "source_opens"));
         prop_assert_eq!(opens, u64::from(set.count()) - adopted + failed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+    /// Samples are large, and several are offered at once: hashing takes its time, and meanwhile
+    /// there is room for each of them alone.
+    #[test]
+    fn offers_at_the_same_time_stay_within_the_budget(
+        segments in any::<bool>(),
+        sizes in prop::collection::vec(0usize..400_000, 2..24),
+        share in 0.0..1.0,
+    ) {
+        let total: usize = sizes.iter().map(|size| size + HEADER).sum();
+        let budget_bytes = (share * total as f64) as u64;
+        let directory = tempfile::tempdir().unwrap();
+        let options = CacheOptions {
+            directory: directory.path().into(),
+            budget_bytes,
+            keep_free: 0.0,
+            segments,
+            keep: true,
+        };
+        let statistics = Statistics::default();
+        let cache = Cache::<Vec<u8>>::open(options, 1, sizes.len(), &statistics).unwrap();
+        let (next, offering) = (AtomicUsize::new(0), Barrier::new(OFFERING));
+        let offer = || {
+            offering.wait();
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                let Some(size) = sizes.get(number) else {
+                    break;
+                };
+                let bytes = Arc::new(vec![number as u8; *size]);
+                cache.offer(number as u32, &bytes, usize::MAX, &statistics);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| cache.write(&statistics, || {}));
+            let offers: Vec<_> = (0..OFFERING).map(|_| scope.spawn(offer)).collect();
+            offers.into_iter().for_each(|thread| thread.join().unwrap());
+            cache.finish();
+        });
+        let taken: u64 =
+            files_below(directory.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
+        prop_assert!(taken <= budget_bytes, "{} of {} bytes", taken, budget_bytes);
+        prop_assert!(taken > 0 || cache.is_full(), "it refuses only what does not fit");
     }
 }
