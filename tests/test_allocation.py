@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.allocation import ORIGIN, allocate
+from burstlab.allocation import ORIGIN, allocate, as_allocated, own_name
 from burstlab.errors import AllocationError
 
 
@@ -62,6 +62,23 @@ def test_hosts_that_burstlab_passes_on_to_itself_keep_their_origin() -> None:
 def test_nested_node_sets() -> None:
     hosts = "n[1-4]"
     assert allocate(2, hosts=hosts).hosts == allocate(4, hosts=hosts).hosts[:2]
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "spelled"),
+    [
+        ("n1.cluster.example", ["n1", "n2"], "n1"),
+        ("n2", ["n1.cluster.example", "n2.cluster.example"], "n2.cluster.example"),
+        ("n1.b", ["n1.a", "n1.b"], "n1.b"),
+        ("n3", ["n1", "n2"], "n3"),
+    ],
+)
+def test_a_host_is_named_as_the_allocation_spells_it(
+    name: str, names: list[str], spelled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert as_allocated(name, names) == spelled
+    monkeypatch.setenv("SLURMD_NODENAME", name)
+    assert own_name(names) == spelled
 
 
 def test_virtual_nodes_are_this_machine_as_often_as_there_are_nodes() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from burstlab import lease
+from burstlab.allocation import own_name
 from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Node, resolve
@@ -139,7 +140,7 @@ def main(arguments: list[str]) -> int:
     if not line:
         return 0
     hello = json.loads(line)["hello"]
-    host = arguments[0] if arguments else _own_name(hello["hosts"])
+    host = arguments[0] if arguments else own_name(hello["hosts"])
     try:
         agent = Agent(host, hello)
     except (BurstlabError, OSError) as error:
@@ -152,14 +153,6 @@ def main(arguments: list[str]) -> int:
         agent.clean(grace_s=0.0)  # who ends a job waits some seconds (KillWait), then kills
         raise
     return 0
-
-
-def _own_name(names: list[str]) -> str:
-    """This host's name as the allocation spells it: Slurm's, or the one that its own begins or
-    is begun by (n1 and n1.cluster.example)."""
-    own = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    same = [name for name in names if name.split(".")[0] == own.split(".")[0]]
-    return same[0] if same else own
 
 
 def _end(number: int, frame: object) -> None:

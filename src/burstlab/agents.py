@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from burstlab.allocation import as_allocated
 from burstlab.errors import NodeError
 from burstlab.launch import HOST, chatter, launcher
 from burstlab.lease import MARKER, Lease
@@ -174,7 +175,8 @@ class AgentNodes:
                     if now - max(began, self._heard.get(host, 0)) > SILENT_S:
                         self._lose(host, "no longer answers")
             for answer in self._read(min(ASK_S, began + limit_s - now), missing):
-                host = answer["host"] = self._as_allocated(answer["host"])
+                names = [host.name for host in self.hosts]
+                host = answer["host"] = as_allocated(answer["host"], names)
                 self._heard[host] = time.monotonic()
                 if "ending" in answer:
                     self._lose(host, "its agent was told to end (SIGTERM)")
@@ -190,12 +192,6 @@ class AgentNodes:
             host = min(lost_before)
             raise NodeError(host, self._lost[host])
         return answers
-
-    def _as_allocated(self, name: str) -> str:
-        """n1.cluster.example may be n1 to the scheduler, or the other way round."""
-        names = [host.name for host in self.hosts]
-        same = [known for known in names if known.split(".")[0] == name.split(".")[0]]
-        return name if name in names or not same else same[0]
 
     def _end_of(self, answer: dict[str, Any]) -> str:
         """An agent that was killed says nothing more; any other end has a cause in the log."""

@@ -8,7 +8,7 @@ Sources: pbs_resources(7) and qsub(1) of OpenPBS, sge_pe(5) of Grid Engine, sbat
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +53,18 @@ def allocate(
             "ask the scheduler for more, or give --hosts or --virtual"
         )
     return Allocation(tuple(found[:nodes]), origin, cores)
+
+
+def as_allocated(name: str, names: Sequence[str]) -> str:
+    """A host's name as the allocation's ``names`` spell it: n1.cluster.example may be n1 to the
+    scheduler, or the other way round."""
+    same = [known for known in names if known.split(".")[0] == name.split(".")[0]]
+    return name if name in names or not same else same[0]
+
+
+def own_name(names: Sequence[str]) -> str:
+    """This host's name as the allocation spells it: Slurm's, or else its own."""
+    return as_allocated(os.environ.get("SLURMD_NODENAME") or os.uname().nodename, names)
 
 
 def _from_scheduler(environment: Mapping[str, str]) -> tuple[list[str], str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from failure import Failed
 
 from burstlab.doctor import jars
+from burstlab.supervision import ended_how, last_words
 
 # Hadoop 3.4.2 runs on both; on 25 its clients end with `getSubject is not supported`.
 JAVA_VERSIONS = (17, 21)
@@ -42,8 +43,8 @@ def find_java(home: str | None) -> Java:
     )  # fmt: skip
     settings = dict(_SETTING.findall(done.stderr))
     if len(settings) < 3:
-        said = (done.stderr.strip() or "nothing").splitlines()[-1]
-        raise Failed(f"{found} tells no version (exit status {done.returncode}): {said}")
+        how = ended_how(done.returncode)
+        raise Failed(f"{found} tells no version ({how}): {last_words(done.stderr)}")
     major = settings["java.specification.version"]
     if major not in map(str, JAVA_VERSIONS):
         wanted = " or ".join(map(str, JAVA_VERSIONS))

@@ -11,7 +11,7 @@ from cluster import Cluster
 from failure import Failed
 
 from burstlab.process import Identity, end
-from burstlab.supervision import ended_how
+from burstlab.supervision import ended_how, last_words
 
 EXAMPLES = "org.apache.hadoop.examples.ExampleDriver"
 ASK_S = 0.05
@@ -81,5 +81,4 @@ def cause(told: str) -> str:
     for pattern in (*_CAUSES, *_CONSEQUENCES):
         if found := pattern.search(told):
             return found[1].strip()
-    lines = told.strip().splitlines()
-    return lines[-1] if lines else "it says nothing"
+    return last_words(told)

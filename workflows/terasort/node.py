@@ -23,6 +23,7 @@ from failure import Failed
 from installation import find_java
 
 from burstlab import process
+from burstlab.allocation import own_name
 from burstlab.lease import MARKER
 from burstlab.storage.gfarm.network import misnamed
 from burstlab.supervision import ended_how
@@ -104,7 +105,7 @@ class Node:
 
 def main(cell: str, hosts: list[str], given: str) -> int:
     """``given``: the node's name where the launcher knows it."""
-    name = given or _own_name(hosts)
+    name = given or own_name(hosts)
     mark = f"{cell}{name}" if cell.endswith(".") else cell
     if os.environ.get(MARKER) != mark:  # a login passes nothing on
         again = [sys.executable, __file__, mark, ",".join(hosts), name]
@@ -137,13 +138,6 @@ def _first_line() -> bytes:
             raise Failed("nobody says what to start")
         line += byte
     return line
-
-
-def _own_name(hosts: list[str]) -> str:
-    """This host's name as the cell spells it: n1 may be n1.cluster.example."""
-    own = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    same = [host for host in hosts if host.split(".")[0] == own.split(".")[0]]
-    return same[0] if same else own
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

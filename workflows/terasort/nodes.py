@@ -1,6 +1,9 @@
 """The nodes of a cell, seen from its first host: one node.py on each, over one connection.
 
 Commands get to other hosts as burstlab's own do: through the cell's launcher (burstlab.launch).
+burstlab.agents is not for them: agents are the cell's, run burstlab's own actions and hold a lease
+on each host, while a workload is not burstlab, carries the cell's mark, by which that lease ends it
+whatever became of node.py, and can be traced.
 """
 
 import json

@@ -11,7 +11,7 @@ from burstlab.errors import StorageError
 from burstlab.lease import Lease
 from burstlab.mounts import mount_of, mounted_at
 from burstlab.pfs.emulation import SOURCE, Emulation
-from burstlab.supervision import Supervisor, ended_how
+from burstlab.supervision import Supervisor, ended_how, last_words
 
 DATASET = "dataset"  # the export that nobody may write
 
@@ -130,6 +130,5 @@ class EmulatedPfs:
         return {"emulated": True, "type": "fuse", **self._emulation._asdict()}
 
     def _why(self, status: int | None) -> str:
-        said = self._log.read_text(errors="replace").strip().splitlines()
         how = "it was not mounted within 20 s" if status is None else ended_how(status)
-        return f"{how}: {said[-1]}" if said else how
+        return f"{how}: {last_words(self._log.read_text(errors='replace'))}"
