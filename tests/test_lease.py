@@ -192,7 +192,7 @@ def test_a_lease_cut_to_nothing_ends_its_processes_and_tells_what_it_can_not_do(
     identifier = dead_holder(tmp_path / "scratch")
     lease.leases()[0].write_text("")
     (problem,) = lease.reap()
-    assert f"look for directories named burstlab-{identifier}" in problem
+    assert f"names begin with burstlab-{identifier}" in problem
     assert carriers(identifier) == []
     assert lease.reap() == []
 
@@ -272,6 +272,16 @@ def test_a_directory_that_was_there_is_not_ours(tmp_path: Path) -> None:
         held.directory(tmp_path / "precious")
     assert held.clean() == []
     assert (tmp_path / "precious" / "data").read_text() == "keep"
+    held.release()
+
+
+def test_a_directory_wanted_twice_stays_ours(tmp_path: Path) -> None:
+    held = Lease.create()
+    held.directory(tmp_path / "wanted")
+    with pytest.raises(FileExistsError):
+        held.directory(tmp_path / "wanted")
+    assert held.clean() == []
+    assert not (tmp_path / "wanted").exists()
     held.release()
 
 

@@ -59,6 +59,7 @@ class Lease:
         self.id = journal.stem
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = lock
+        self._made: set[Path] = set()
 
     @classmethod
     def create(cls, identifier: str | None = None, **about: Any) -> "Lease":
@@ -96,7 +97,8 @@ class Lease:
         """
         path = Path(path)
         if path.exists() or path.is_symlink():
-            self._write({"not ours": str(path)})
+            if path not in self._made:
+                self._write({"not ours": str(path)})
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         self._write({"directory": str(path)})
         try:
@@ -104,6 +106,7 @@ class Lease:
         except OSError:
             self._write({"not ours": str(path)})
             raise
+        self._made.add(path)
         return path
 
     def mount(self, path: str | Path) -> None:
@@ -331,8 +334,9 @@ def reap(grace_s: float = 5.0) -> list[str]:
             lease.release()
         if nameless:
             problems.append(
-                f"{lease.id}: the lease has lost its beginning: look for directories named "
-                f"burstlab-{lease.id} where the cell had its node-local scratch and its --pfs"
+                f"{lease.id}: the lease has lost its beginning: look for directories whose "
+                f"names begin with burstlab-{lease.id} where the cell had its node-local scratch "
+                "and its --pfs"
             )
     return problems
 

@@ -34,6 +34,12 @@ def test_the_workload_sees_its_world(place: Place) -> None:
     assert place.left_behind() == []
 
 
+def test_one_directory_may_be_scratch_and_parallel_file_system(place: Place) -> None:
+    done = place.run("--storage", "pfs", "--pfs", place.scratch, run=["true"])
+    assert done.returncode == 0, done.stderr
+    assert place.left_behind() == []
+
+
 def test_the_record_tells_spans_reports_and_provenance(place: Place) -> None:
     script = """
         cd "$BURSTLAB_CELL_DIR"

@@ -80,7 +80,7 @@ class Provisioned:
     def _pfs(self) -> ParallelFileSystem:
         if self.case.emulated_pfs:
             return EmulatedPfs(self.directory, FREE, {}, self.lease)
-        return MountedPfs(self.root, f"{self.lease.id}.pfs", self.lease)
+        return MountedPfs(self.root, self.lease.id, self.lease)
 
     def start(self) -> None:
         """As a cell does."""

@@ -115,6 +115,7 @@ class ChainerFramework:
             mode=chosen.mode,
             local=how.local,
             copiers=how.copiers,
+            agent=how.agent,
         )
 
     def checksum(self, learner: ChainerLearner) -> str:

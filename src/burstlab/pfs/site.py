@@ -40,7 +40,7 @@ class MountedPfs:
     def __init__(self, directory: Path, identifier: str, lease: Lease) -> None:
         self._directory = directory
         self._lease = lease
-        self.work = directory / f"burstlab-{identifier}"
+        self.work = directory / f"burstlab-{identifier}.pfs"  # --local-dir may be the same
 
     def start(self, supervisor: Supervisor) -> None:
         """See ParallelFileSystem."""

@@ -16,13 +16,22 @@ def images(data: Path, paths: Sequence[str], chosen: Parameters) -> Images:
 
 
 def options(data: Path, chosen: Parameters) -> Options:
-    """Of every pipeline of this rank. ``ssd`` reads the data where they were staged."""
+    """Of every pipeline of this rank. ``ssd`` reads the data where they were staged.
+
+    Where the cell has an agent on every host (--staging lazy), ``lazy`` asks it: the list of images
+    has the manifest's order, and with it the agent's numbers.
+    """
+    socket = os.environ.get("BURSTLAB_AGENT") if chosen.mode == "lazy" else None
     local = data
     if chosen.mode != "ssd":
         local = Path(os.environ["BURSTLAB_LOCAL"]) / "training"
         local.mkdir(parents=True, exist_ok=True)
     return Options(
-        workers=chosen.generation, copiers=chosen.copiers, local=local, time_limit_s=None
+        workers=chosen.generation,
+        copiers=chosen.copiers,
+        local=local,
+        agent=Path(socket) if socket else None,
+        time_limit_s=None,
     )
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from burstlab.dataset.writing import scan, write_manifest
 from burstlab.training.loop import PHASES
 
-from .running import WORKFLOW, Place
+from .running import DEADLINE_S, IMAGES, WORKFLOW, Place, labels
 
 pytestmark = pytest.mark.requires("chainer", "burstio")
 
@@ -92,3 +93,25 @@ def test_every_pipeline_trains_the_same_network(place: Place, tmp_path: Any) -> 
         assert record["status"] == "ok", record["reason"] + own.log()
         trained[mode] = own.ranks()[0]["sha256"]
     assert len(set(trained.values())) == 1, trained
+
+
+@pytest.mark.slow
+@pytest.mark.requires("fuse")
+def test_ranks_ask_the_agent_of_a_cell_that_has_one(place: Place) -> None:
+    paths = sorted(str(path.relative_to(place.images)) for path in place.images.glob("*/*"))
+    write_manifest(
+        place.manifest, scan(place.images, paths),
+        name="images", source="given", details={}, root=place.images, patterns=("*/*",),
+    )  # fmt: skip
+    command = [sys.executable, "-m", "burstlab", "run", "--storage", "nodelocal", "--virtual"]
+    command += ["--staging", "lazy", "--dataset", str(place.manifest), "--nodes", "2"]
+    command += ["--cores-per-node", "1", "--local-dir", str(place.root), "--pfs", str(place.root)]
+    command += ["--cell-dir", str(place.cell), *labels(mode="lazy")]
+    command += ["--check", str(WORKFLOW / "check"), "--", str(WORKFLOW / "run")]
+    subprocess.run(command, env=place.environment(), timeout=DEADLINE_S)
+    record = place.record()
+    assert record["status"] == "ok", record["reason"] + place.log()
+    [counted] = record["dataset"]["lazy"].values()
+    minibatches = sum(e["iterations"] for rank in place.ranks() for e in rank["epochs"])
+    # and a few ahead; engines of the ranks' own would take every file by itself from the agent
+    assert minibatches <= counted["minibatches"] < IMAGES["files"]
