@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,47 @@ def _most_memory(pid: int) -> int:
 
 def _views(batch: list) -> list[tuple[int, memoryview]]:
     return [(index, memoryview(sample)) for index, sample in batch]
+
+
+def test_closing_a_client_wakes_who_waits_for_its_agent(tmp_path: Path, files: list[str]) -> None:
+    stalled = tmp_path / "data" / files[0]
+    stalled.unlink()
+    os.mkfifo(stalled)
+    told: list[BaseException] = []
+
+    def wait_for(act: Callable[[], object]) -> threading.Thread:
+        def waiting() -> None:
+            try:
+                act()
+            except Exception as error:
+                told.append(error)
+
+        thread = threading.Thread(target=waiting)
+        thread.start()
+        return thread
+
+    with prefetch_set.agent(tmp_path, files, "--time-limit-s", 600) as (socket, _):
+        client, other = burstio.connect(socket), burstio.connect(socket)
+        stalling, idle = client.stream(), client.stream()
+        idle.plan([1, 2])
+        [(_, held)] = idle.take(1)
+        stalling.plan([0])
+        threads = [wait_for(lambda: stalling.take(1))]
+        until(lambda: other.statistics()["in_flight"] == 1, "the source is asked for the file")
+        client.close()
+        client.close()
+        for act in (client.stream, client.statistics, client.drain, lambda: idle.take(1)):
+            threads.append(wait_for(act))
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        assert [str(error) for error in told] == ["the client is closed"] * 5
+        assert {type(error) for error in told} == {ValueError}
+        assert bytes(held) == content(1)
+        with other.stream() as stream:
+            stream.plan([3])
+            assert len(stream.take(1)) == 1
+        os.close(os.open(stalled, os.O_RDWR))
 
 
 def test_a_forked_child_is_told_to_make_its_own(tmp_path: Path, files: list[str]) -> None:

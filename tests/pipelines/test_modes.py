@@ -174,6 +174,22 @@ def test_a_stalled_source_does_not_hold_the_end(mode: Mode, files: Numbered) -> 
     os.close(os.open(stalled, os.O_RDWR))
 
 
+def test_a_stalled_source_of_an_agent_does_not_hold_the_end(
+    tmp_path: Path, files: Numbered
+) -> None:
+    stalled = files.root / files.files[3]
+    stalled.unlink()
+    os.mkfifo(stalled)
+    socket, before = tmp_path / "agent" / "socket", threading.active_count()
+    with burstio.Engine(files.root, files.files, time_limit_s=600.0).serve(socket):
+        pipeline = opened("lazy", files, local=None, agent=socket, time_limit_s=600.0)
+        pipeline.plan([[1], [3]])
+        pipeline.take()
+        pipeline.close()
+        assert threading.active_count() == before
+        os.close(os.open(stalled, os.O_RDWR))
+
+
 @pytest.mark.parametrize("mode", ["direct", "paper3"])
 def test_a_killed_worker_is_told(mode: Mode, files: Numbered) -> None:
     before = children()

@@ -19,7 +19,7 @@ from burstlab.pipelines.interface import (
 )
 from burstlab.pipelines.workers import Workers
 
-PATIENCE_S = 5.0  # with an agent whose source stalls: then its thread ends with its time limit
+PATIENCE_S = 5.0  # with an agent that does not even greet
 
 
 class Lazy(Pipeline):
@@ -60,7 +60,7 @@ class Lazy(Pipeline):
         if self._arrivals.closed:
             return
         self._arrivals.close()
-        self._engine.close()  # wakes who waits for it, unless it is an agent's
+        self._engine.close()  # wakes who waits for it
         self._thread.join(PATIENCE_S)
         self._workers.close()
         self._forget_cache()

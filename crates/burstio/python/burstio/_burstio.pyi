@@ -125,7 +125,9 @@ class _Feeds(_Closing):
     def drain(self) -> None:
         """Wait until all that has been read is written to the cache."""
     def close(self) -> int:
-        """End; returns the threads that a stalled source still holds (0 from a Client)."""
+        """End; who waits in ``take`` gets ValueError. Returns the threads that a stalled source
+        still holds (0 from a Client, whose agent goes on).
+        """
 
 @final
 class Engine(_Feeds):

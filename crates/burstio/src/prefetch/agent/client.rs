@@ -1,46 +1,25 @@
 //! A process that uses an agent: the same streams, with the samples in the agent's memory.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::super::region::Region;
 use super::super::schedule::Sample;
 use super::super::segment::Fingerprint;
-use super::super::source::ReadError;
+use super::line::{ClientError, Line, lost};
 use super::server::OWN;
 use super::wire::{self, Frame, Kind};
 
 /// An agent tells of a stalled source itself; this much later it is the agent that has stalled.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why a client got no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// A file can't be read, or does not come in time.
-    #[error(transparent)]
-    Read(ReadError),
-    /// The consumer has been told to stop waiting; its stream has ended.
-    #[error("interrupted")]
-    Interrupted,
-    /// There is no agent, or no more.
-    #[error("{}: {problem}", socket.display())]
-    Connection {
-        /// Where it was.
-        socket: PathBuf,
-        /// What happened.
-        problem: String,
-    },
-}
-
 /// A connection to an agent.
 pub struct Client {
-    connection: Mutex<UnixStream>,
-    socket: PathBuf,
+    line: Line,
+    asking: Mutex<()>,
+    streams: Mutex<Option<Vec<Weak<Line>>>>, // None: closed
     count: usize,
     fingerprint: Fingerprint,
     memory: Arc<Region>,
@@ -50,17 +29,35 @@ pub struct Client {
 impl Client {
     /// Connect to the agent that listens at `socket`.
     pub fn connect(socket: &Path) -> Result<Self, ClientError> {
-        let (connection, about, memory) = greet(socket)?;
+        let (line, about, memory) = Line::open(socket)?;
         let patience = Duration::from_millis(about[3]) + GRACE;
         let memory = Region::of_another(memory).map_err(|error| lost(socket, &error))?;
         Ok(Self {
-            connection: Mutex::new(connection),
-            socket: socket.to_owned(),
+            line,
+            asking: Mutex::new(()),
+            streams: Mutex::new(Some(Vec::new())),
             count: about[1] as usize,
             fingerprint: about[2],
             memory: Arc::new(memory),
             patience,
         })
+    }
+
+    /// End the connection and those of all its streams: who waits for anything from them is woken.
+    /// Samples that were taken stay.
+    pub fn close(&self) {
+        self.line.close();
+        for line in self.lock_streams().take().into_iter().flatten() {
+            if let Some(line) = line.upgrade() {
+                line.close();
+            }
+        }
+    }
+
+    fn lock_streams(&self) -> MutexGuard<'_, Option<Vec<Weak<Line>>>> {
+        self.streams
+            .lock()
+            .expect("no thread panics under this lock")
     }
 
     /// Number of files of the data set.
@@ -75,10 +72,14 @@ impl Client {
 
     /// A new consumer.
     pub fn stream(&self) -> Result<RemoteStream, ClientError> {
-        let (connection, _, _) = greet(&self.socket)?;
+        let (line, _, _) = Line::open(self.line.socket())?;
+        let line = Arc::new(line);
+        let mut streams = self.lock_streams();
+        let open = streams.as_mut().ok_or(ClientError::Closed)?;
+        open.retain(|other| other.strong_count() > 0);
+        open.push(Arc::downgrade(&line));
         Ok(RemoteStream {
-            connection,
-            socket: self.socket.clone(),
+            line,
             memory: self.memory.clone(),
             released: Arc::new(Mutex::new(Vec::new())),
             count: self.count,
@@ -109,19 +110,18 @@ impl Client {
     }
 
     fn ask(&self, question: Kind) -> Result<Vec<u8>, ClientError> {
-        let connection = self
-            .connection
+        let _alone = self
+            .asking
             .lock()
             .expect("no thread panics under this lock");
-        wire::send(&connection, question, &[], &[]).map_err(|error| lost(&self.socket, &error))?;
-        Ok(answer(&connection, &self.socket)?.body)
+        self.line.send(question, &[])?;
+        Ok(self.line.answer()?.body)
     }
 }
 
 /// One consumer, whose connection it is.
 pub struct RemoteStream {
-    connection: UnixStream,
-    socket: PathBuf,
+    line: Arc<Line>,
     memory: Arc<Region>,
     released: Arc<Mutex<Vec<u32>>>,
     count: usize,
@@ -139,7 +139,7 @@ impl RemoteStream {
             return Ok(Err(*wrong));
         }
         for part in samples.chunks(1 << 20) {
-            self.send(Kind::Plan, &wire::encode(part))?;
+            self.line.send(Kind::Plan, &wire::encode(part))?;
         }
         self.remaining += samples.len();
         Ok(Ok(()))
@@ -158,7 +158,7 @@ impl RemoteStream {
                 .lock()
                 .expect("no thread panics under this lock"),
         );
-        self.send(Kind::Take, &wire::encode(&numbers))?;
+        self.line.send(Kind::Take, &wire::encode(&numbers))?;
         let mut taken = Vec::new();
         let deadline = Instant::now() + self.patience;
         let mut wanted = true;
@@ -166,18 +166,17 @@ impl RemoteStream {
             wanted = go_on();
             wanted && Instant::now() < deadline
         };
-        let came = wire::wait(&self.connection, patient);
-        if !came.map_err(|error| lost(&self.socket, &error))? {
-            let _ = self.connection.shutdown(std::net::Shutdown::Both); // or its answer is the next
+        if !self.line.wait(patient)? {
+            self.line.hang_up();
             let silent = io::Error::new(io::ErrorKind::TimedOut, "the agent does not answer");
             return Err(if wanted {
-                lost(&self.socket, &silent)
+                self.line.lost(&silent)
             } else {
                 ClientError::Interrupted
             });
         }
         loop {
-            let frame = match answer(&self.connection, &self.socket) {
+            let frame = match self.line.answer() {
                 Err(ClientError::Read(error)) => {
                     if error.errno != rustix::io::Errno::TIMEDOUT.raw_os_error() {
                         self.remaining -= count.min(self.remaining);
@@ -188,7 +187,7 @@ impl RemoteStream {
             };
             let last = frame.kind == Kind::Taken;
             self.unpack(frame, &mut taken)
-                .map_err(|error| lost(&self.socket, &error))?;
+                .map_err(|error| self.line.lost(&error))?;
             if last {
                 self.remaining -= taken.len().min(self.remaining);
                 return Ok(taken);
@@ -236,11 +235,7 @@ impl RemoteStream {
     /// As [`super::super::Stream::reset`].
     pub fn reset(&mut self) -> Result<(), ClientError> {
         self.remaining = 0;
-        self.send(Kind::Reset, &[])
-    }
-
-    fn send(&self, kind: Kind, body: &[u8]) -> Result<(), ClientError> {
-        wire::send(&self.connection, kind, body, &[]).map_err(|error| lost(&self.socket, &error))
+        self.line.send(Kind::Reset, &[])
     }
 }
 
@@ -267,51 +262,5 @@ impl Drop for RemoteBytes {
             .lock()
             .expect("no thread panics under this lock")
             .push(self.token);
-    }
-}
-
-fn greet(socket: &Path) -> Result<(UnixStream, Vec<u64>, OwnedFd), ClientError> {
-    let connection = wire::connect(socket).map_err(|error| lost(socket, &error))?;
-    let hello = answer(&connection, socket)?;
-    let about = wire::decode_long(&hello.body);
-    let memory = hello.descriptors.into_iter().next();
-    match (about.len(), about.first(), memory) {
-        (4, Some(&wire::VERSION), Some(memory)) => Ok((connection, about, memory)),
-        _ => Err(lost(
-            socket,
-            &wire::malformed("an agent of another version"),
-        )),
-    }
-}
-
-fn answer(connection: &UnixStream, socket: &Path) -> Result<Frame, ClientError> {
-    let ended = || io::Error::new(io::ErrorKind::ConnectionReset, "the agent has ended");
-    let received = wire::receive(connection).and_then(|frame| frame.ok_or_else(ended));
-    let frame = received.map_err(|error| lost(socket, &error))?;
-    match frame.kind {
-        Kind::Closed => Err(lost(socket, &ended())),
-        Kind::Failed => match failure(&frame.body) {
-            Some(error) => Err(ClientError::Read(error)),
-            None => Err(lost(socket, &wire::malformed("a failure without reason"))),
-        },
-        _ => Ok(frame),
-    }
-}
-
-fn failure(body: &[u8]) -> Option<ReadError> {
-    let (errno, rest) = body.split_first_chunk::<4>()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let (path, message) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some(ReadError {
-        path: PathBuf::from(std::ffi::OsStr::from_bytes(path)),
-        errno: i32::from_le_bytes(*errno),
-        message: String::from_utf8_lossy(message).into_owned(),
-    })
-}
-
-fn lost(socket: &Path, error: &io::Error) -> ClientError {
-    ClientError::Connection {
-        socket: socket.to_owned(),
-        problem: error.to_string(),
     }
 }

@@ -6,8 +6,10 @@
 //! next agent takes over.
 
 mod client;
+mod line;
 mod server;
 mod wire;
 
-pub use client::{Client, ClientError, RemoteBytes, RemoteStream};
+pub use client::{Client, RemoteBytes, RemoteStream};
+pub use line::ClientError;
 pub use server::Agent;

@@ -214,8 +214,9 @@ impl PyClient {
         Ok(py.detach(|| client.drain())?)
     }
 
-    fn close(&self) -> usize {
-        0 // the agent goes on; the connection ends with this object
+    fn close(&self) -> PyResult<usize> {
+        self.0.get()?.close();
+        Ok(0) // the agent goes on, with all its threads
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -223,7 +224,9 @@ impl PyClient {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {}
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close().map(drop)
+    }
 }
 
 /// See `_burstio.pyi`.
@@ -304,6 +307,7 @@ impl From<ClientError> for PyErr {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Read(error) => unreadable(&error),
+            ClientError::Closed => PyValueError::new_err(error.to_string()),
             other => PyConnectionError::new_err(other.to_string()),
         }
     }
