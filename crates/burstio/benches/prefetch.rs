@@ -7,7 +7,7 @@ use std::time::Duration;
 use burstio::prefetch::depth::Depth;
 use burstio::prefetch::memory::Memory;
 use burstio::prefetch::order::Permutations;
-use burstio::prefetch::schedule::Schedule;
+use burstio::prefetch::schedule::{From, Schedule};
 use burstio::prefetch::{CacheOptions, Engine, EngineOptions, Source, segment};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -28,7 +28,9 @@ fn schedule(criterion: &mut Criterion) {
         bench.iter(|| {
             schedule.plan(stream, &order);
             for _ in 0..SAMPLES {
-                let task = schedule.next_task(|_| false).expect("there is memory");
+                let task = schedule
+                    .next_task(|_| From::Source)
+                    .expect("there is memory");
                 schedule.complete(
                     task.sample,
                     &Ok(Arc::new(())),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use burstio::prefetch::board::Board;
 use burstio::prefetch::depth::Depth;
 use burstio::prefetch::memory::{Memory, PAGE};
-use burstio::prefetch::schedule::{Place, Schedule, UNKNOWN};
+use burstio::prefetch::schedule::{From, Place, Schedule, UNKNOWN};
 use loom::thread;
 
 type Shared = Arc<Board<Held, ()>>;
@@ -37,7 +37,7 @@ fn board(samples: usize, pages: usize, look_ahead: usize, sizes_known: bool) -> 
 }
 
 fn worker(board: &Shared) {
-    while let Some(task) = board.next_task(|_| false) {
+    while let Some(task) = board.next_task(|_| From::Source) {
         let place = task.place.map(|(_, place)| place);
         let Some(place) = place.or_else(|| board.place(task.sample, 1)) else {
             continue;

@@ -22,6 +22,15 @@ fn size(sample: Sample) -> usize {
     (sample as usize % 3 + 1) * PAGE
 }
 
+/// A quarter is in the cache, and another is a peer's.
+fn whence(sample: Sample) -> From {
+    match sample % 4 {
+        0 => From::Cache,
+        1 => From::Peer,
+        _ => From::Source,
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Event {
     Plan(prop::sample::Index, Vec<Sample>),
@@ -56,6 +65,7 @@ impl World {
         let memory = Memory::new(PAGES * PAGE);
         let depth = Depth::new(3, 3, 3);
         let mut schedule = Schedule::new(sizes.collect(), memory, depth, look_ahead);
+        schedule.most_from_peers = 1;
         let streams = (0..3).map(|_| (schedule.open(), Vec::new())).collect();
         Self {
             schedule,
@@ -67,19 +77,16 @@ impl World {
 
     /// Begin all that may be begun.
     fn begin(&mut self) {
-        while let Some(task) = self.schedule.next_task(|sample| sample % 4 == 0) {
+        while let Some(task) = self.schedule.next_task(whence) {
             let twice = self.reading.iter().any(|other| other.sample == task.sample);
             assert!(!twice, "sample {} is being read already", task.sample);
             let here = self.held.iter().any(|held| held.sample == task.sample);
             assert!(!here, "sample {} is in memory", task.sample);
             self.reading.push(task);
         }
-        let source = self
-            .reading
-            .iter()
-            .filter(|task| task.from == From::Source)
-            .count();
-        assert!(source <= 3, "politeness");
+        let reads = |from| self.reading.iter().filter(|task| task.from == from).count();
+        assert!(reads(From::Source) <= 3, "politeness");
+        assert!(reads(From::Peer) <= 1, "politeness");
     }
 
     /// One read ends.
@@ -175,6 +182,20 @@ impl World {
             }
         }
     }
+}
+
+#[test]
+fn who_waits_for_peers_keeps_nothing_from_a_peer() {
+    let mut world = World::new(true, 10);
+    let (own, _) = world.streams[0];
+    world.schedule.plan(own, &[1, 5, 9]); // all of them a peer's: one is asked for, others wait
+    world.begin();
+    assert_eq!(world.reading.len(), 1);
+    let (of_peer, _) = world.streams[1];
+    world.schedule.plan(of_peer, &[2]);
+    assert!(world.schedule.take(of_peer, 1).is_none());
+    world.begin();
+    assert_eq!(world.reading.last().map(|task| task.sample), Some(2));
 }
 
 proptest! {

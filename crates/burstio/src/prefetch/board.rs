@@ -52,13 +52,13 @@ impl<T, E> Board<T, E> {
     }
 
     /// For a worker: the next task, waited for; None when the engine is being closed.
-    pub fn next_task(&self, cached: impl Fn(Sample) -> bool) -> Option<Task> {
+    pub fn next_task(&self, whence: impl Fn(Sample) -> From) -> Option<Task> {
         let mut state = self.lock();
         loop {
             if state.stopping {
                 return None;
             }
-            let task = state.schedule.next_task(&cached);
+            let task = state.schedule.next_task(&whence);
             self.wake_ready(&mut state);
             if task.is_some() {
                 self.wake_worker(&state);
@@ -160,7 +160,7 @@ impl<T, E> Board<T, E> {
                 return Ok(taken);
             }
             let awaited = state.schedule.awaited(stream);
-            if awaited.is_some_and(|(_, from)| from != Some(From::Cache)) {
+            if matches!(awaited, Some((_, None | Some(From::Source)))) {
                 state.schedule.depth.starved();
             }
             self.wake_worker(&state);

@@ -1,20 +1,23 @@
 //! The engine: a data set, the threads that read it, and what they may use.
 
 use std::io;
+use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::accepting::Acceptor;
 use super::board::Board;
 use super::bytes::Pool;
 use super::cache::{Cache, CacheOptions};
 use super::depth::Depth;
 use super::memory::Memory;
+use super::peers::{self, PEER_READS, PeerOptions, Peers};
 use super::reading::{Shared, thread};
 use super::region::Region;
-use super::schedule::Schedule;
+use super::schedule::{Sample, Schedule};
 use super::source::Source;
 use super::statistics::Statistics;
 use super::stream::Stream;
@@ -38,6 +41,8 @@ pub struct EngineOptions {
     /// Samples go to their consumer at once and to the cache behind its back; otherwise they are
     /// written first and then read again, as a copying prefetcher does.
     pub tee: bool,
+    /// The other nodes of a job that reads the same data set, where each is to read its own part.
+    pub peers: Option<PeerOptions>,
     /// The longest that a consumer waits for a minibatch.
     pub time_limit: Duration,
 }
@@ -50,6 +55,7 @@ impl Default for EngineOptions {
             look_ahead: 16_384,
             cache: None,
             tee: true,
+            peers: None,
             time_limit: Duration::from_secs(30),
         }
     }
@@ -62,20 +68,27 @@ const FIRST_DEPTH: usize = 16;
 /// A data set, the threads that read it and the memory it is read into. Closed when dropped.
 pub struct Engine {
     shared: Arc<Shared>,
+    serving: Option<Acceptor<TcpStream>>,
 }
 
 impl Engine {
-    /// Fails where the memory can't be had, or the cache's directory.
+    /// Fails where the memory can't be had, the cache's directory, or a place among the peers.
     pub fn new(source: Source, options: EngineOptions) -> io::Result<Self> {
         let statistics = Statistics::default();
         let fingerprint = source.fingerprint();
         let open = |cache| Cache::open(cache, fingerprint, source.len(), &statistics);
         let cache = options.cache.clone().map(open).transpose()?;
+        let find = |peers| Peers::new(peers, fingerprint, options.time_limit);
+        let peers = options.peers.as_ref().map(find).transpose()?;
         let memory = Memory::new(options.memory_bytes);
         let region = Region::new(memory.size())?;
         let (floor, cap) = options.in_flight;
         let depth = Depth::new(floor, cap, FIRST_DEPTH);
-        let schedule = Schedule::new(source.sizes().to_vec(), memory, depth, options.look_ahead);
+        let sizes = source.sizes().to_vec();
+        let mut schedule = Schedule::new(sizes, memory, depth, options.look_ahead);
+        if peers.is_some() {
+            schedule.most_from_peers = cap.clamp(1, PEER_READS);
+        }
         let shared = Shared {
             pool: Arc::new(Pool {
                 board: Board::new(schedule),
@@ -83,6 +96,7 @@ impl Engine {
             }),
             source,
             cache,
+            peers,
             statistics,
             options,
             began: Instant::now(),
@@ -100,7 +114,15 @@ impl Engine {
                 .lock()
                 .expect("no thread panics under this lock") = Some(thread);
         }
-        Ok(Self { shared })
+        let serving = shared.options.peers.as_ref().map(|options| {
+            let asked = shared.clone();
+            let listener = options.listener.try_clone()?.into();
+            Acceptor::new(listener, "burstio-peer", move |peer| {
+                let _ = peers::serve(&asked, peer); // a peer that is gone needs no answer
+            })
+        });
+        let serving = serving.transpose()?;
+        Ok(Self { shared, serving })
     }
 
     /// A new consumer.
@@ -142,6 +164,11 @@ impl Engine {
             .is_some_and(|cache| shared.is_behind(cache))
     }
 
+    /// Whether this node caches a sample; without peers it may cache all.
+    pub fn owns(&self, sample: Sample) -> bool {
+        self.shared.owns(sample)
+    }
+
     /// Wait until all samples that have been read are written to the cache.
     pub fn drain(&self) {
         if let Some(cache) = &self.shared.cache {
@@ -178,9 +205,13 @@ impl Engine {
         if self.shared.closed.swap(true, Relaxed) {
             return 0;
         }
+        let asked = self.serving.as_ref().map_or(Vec::new(), Acceptor::stop);
+        if let Some(peers) = &self.shared.peers {
+            peers.stop();
+        }
         self.shared.pool.board.stop();
         let readers = std::mem::take(&mut *self.shared.lock_readers());
-        let left = join(readers, GRACE);
+        let left = join(readers, GRACE) + join(asked, GRACE);
         let Some(cache) = &self.shared.cache else {
             return left;
         };

@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod accepting;
 pub mod admission;
 pub mod agent;
 pub mod board;
@@ -31,6 +32,7 @@ pub mod engine;
 pub mod memory;
 pub mod mount;
 pub mod order;
+pub mod peers;
 mod reading;
 pub mod region;
 pub mod schedule;

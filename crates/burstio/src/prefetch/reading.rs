@@ -10,7 +10,8 @@ use std::time::Instant;
 use super::bytes::{Bytes, Pool};
 use super::cache::Cache;
 use super::engine::EngineOptions;
-use super::schedule::{CACHE_READS, From, Place, Sample, Task};
+use super::peers::Peers;
+use super::schedule::{CACHE_READS, From, Place, Sample, Task, UNKNOWN};
 use super::source::{ReadError, Source};
 use super::statistics::Statistics;
 
@@ -22,6 +23,7 @@ pub(super) struct Shared {
     pub pool: Arc<Pool>,
     pub source: Source,
     pub cache: Option<Cache<Bytes>>,
+    pub peers: Option<Peers>,
     pub statistics: Statistics,
     pub options: EngineOptions,
     pub began: Instant,
@@ -68,7 +70,10 @@ impl Shared {
 
     /// One more reader, if the depth allows more than there are.
     pub(super) fn grow(self: &Arc<Self>) {
-        let wanted = self.pool.board.with(|schedule| schedule.depth.limit()) + CACHE_READS;
+        let wanted = self
+            .pool
+            .board
+            .with(|schedule| schedule.depth.limit() + CACHE_READS + schedule.most_from_peers);
         let mut readers = self.lock_readers();
         if readers.len() < wanted && !self.closed.load(Relaxed) {
             let reader = self.clone();
@@ -78,23 +83,28 @@ impl Shared {
     }
 
     fn work(self: Arc<Self>) {
-        let cached = |sample| {
-            self.cache
-                .as_ref()
-                .is_some_and(|cache| cache.size(sample).is_some())
-        };
-        while let Some(task) = self.pool.board.next_task(cached) {
+        while let Some(task) = self.pool.board.next_task(|sample| self.whence(sample)) {
             self.grow();
             self.perform(task);
         }
     }
 
+    fn whence(&self, sample: Sample) -> From {
+        let cached = |cache: &Cache<_>| cache.size(sample).is_some();
+        let asks = |peers: &Peers| peers.answers_for(sample);
+        match (&self.cache, &self.peers) {
+            (Some(cache), _) if cached(cache) => From::Cache,
+            (_, Some(peers)) if asks(peers) => From::Peer,
+            _ => From::Source,
+        }
+    }
+
     fn perform(self: &Arc<Self>, task: Task) {
-        let begin = Instant::now();
-        let Some(read) = self.read(task).transpose() else {
+        let mut begin = Instant::now();
+        let Some(read) = self.read(task, &mut begin).transpose() else {
             return;
         };
-        let result = read.map(|(bytes, _)| bytes).map_err(Arc::new);
+        let result = read.map_err(Arc::new);
         if result.is_err() {
             Statistics::count(&self.statistics.source_errors);
         } else {
@@ -105,8 +115,13 @@ impl Shared {
             .complete(task.sample, &result, begin.elapsed(), self.began.elapsed());
     }
 
-    /// None where nobody wants it any more.
-    fn read(self: &Arc<Self>, task: Task) -> Result<Option<(Arc<Bytes>, From)>, ReadError> {
+    /// None where nobody wants it any more. `begin` is when reading where it was read in the end
+    /// began.
+    fn read(
+        self: &Arc<Self>,
+        task: Task,
+        begin: &mut Instant,
+    ) -> Result<Option<Arc<Bytes>>, ReadError> {
         let Task {
             sample,
             from,
@@ -116,39 +131,78 @@ impl Shared {
             Some((length, place)) => Some(self.memory(sample, place, length)?),
             None => None,
         };
-        if from == From::Cache {
-            memory = match self.read_cached(sample, memory)? {
-                Cached::Whole(bytes) => return Ok(Some((Arc::new(bytes), From::Cache))),
-                Cached::Unwanted => return Ok(None),
-                Cached::Spoilt(memory) => memory,
+        let near = match from {
+            From::Source => None,
+            From::Cache => Some(self.read_cached(sample, memory.take())?),
+            From::Peer => Some(self.ask_peer(sample, memory.take())?),
+        };
+        if let Some(near) = near {
+            memory = match near {
+                Near::Whole(bytes) => return Ok(Some(Arc::new(bytes))),
+                Near::Unwanted => return Ok(None),
+                Near::Spoilt(memory) => memory,
             };
             self.pool.board.fall_back(sample);
+            *begin = Instant::now();
         }
-        let bytes = self.read_source(sample, memory)?;
-        Ok(bytes.map(|bytes| (bytes, From::Source)))
+        self.read_source(sample, memory)
     }
 
     fn read_cached(
         self: &Arc<Self>,
         sample: Sample,
         memory: Option<Bytes>,
-    ) -> Result<Cached, ReadError> {
+    ) -> Result<Near, ReadError> {
         let Some(cache) = &self.cache else {
-            return Ok(Cached::Spoilt(memory));
+            return Ok(Near::Spoilt(memory));
         };
         let Some(size) = cache.size(sample) else {
-            return Ok(Cached::Spoilt(memory));
+            return Ok(Near::Spoilt(memory));
         };
         let Some(mut bytes) = self.fit(sample, memory, size)? else {
-            return Ok(Cached::Unwanted);
+            return Ok(Near::Unwanted);
         };
         if !cache.read(sample, bytes.as_mut()) {
             Statistics::count(&self.statistics.checksum_failures);
-            return Ok(Cached::Spoilt(Some(bytes)));
+            return Ok(Near::Spoilt(Some(bytes)));
         }
         Statistics::add(&self.statistics.cache_bytes_read, size);
         Statistics::count(&self.statistics.from_cache);
-        Ok(Cached::Whole(bytes))
+        Ok(Near::Whole(bytes))
+    }
+
+    /// From the node that owns it.
+    fn ask_peer(
+        self: &Arc<Self>,
+        sample: Sample,
+        memory: Option<Bytes>,
+    ) -> Result<Near, ReadError> {
+        let failed = |memory| {
+            Statistics::count(&self.statistics.peer_errors);
+            Ok(Near::Spoilt(memory))
+        };
+        let Some(answer) = self.peers.as_ref().and_then(|peers| peers.ask(sample)) else {
+            return failed(memory);
+        };
+        let (size, expected) = (answer.size(), self.source.sizes()[sample as usize]);
+        if expected != UNKNOWN && expected != size as u64 {
+            answer.reject();
+            return failed(memory);
+        }
+        let Some(mut bytes) = self.fit(sample, memory, size)? else {
+            return Ok(Near::Unwanted);
+        };
+        if !answer.fill(bytes.as_mut()) {
+            return failed(Some(bytes));
+        }
+        Statistics::add(&self.statistics.peer_bytes, size);
+        Statistics::count(&self.statistics.from_peers);
+        Ok(Near::Whole(bytes))
+    }
+
+    /// Whether this node caches a sample.
+    pub(super) fn owns(&self, sample: Sample) -> bool {
+        self.peers.as_ref().is_none_or(|peers| peers.owns(sample))
     }
 
     /// None where nobody wants it any more.
@@ -166,7 +220,7 @@ impl Shared {
         Statistics::add(&self.statistics.source_bytes, size);
         Statistics::count(&self.statistics.from_source);
         let bytes = Arc::new(bytes);
-        let Some(cache) = &self.cache else {
+        let Some(cache) = self.cache.as_ref().filter(|_| self.owns(sample)) else {
             return Ok(Some(bytes));
         };
         let most_waiting = self.most_waiting();
@@ -221,8 +275,8 @@ impl Shared {
     }
 }
 
-/// What became of reading the cache.
-enum Cached {
+/// What became of reading what is nearer than the source.
+enum Near {
     Whole(Bytes),
     Spoilt(Option<Bytes>),
     Unwanted,

@@ -26,7 +26,7 @@ pub const CACHE_READS: usize = 4;
 pub struct Task {
     /// What to read.
     pub sample: Sample,
-    /// From the source, or from the local cache.
+    /// From the source, the local cache or a peer.
     pub from: From,
     /// Size and place, where the size is known.
     pub place: Option<(usize, Place)>,
@@ -39,6 +39,8 @@ pub enum From {
     Source,
     /// The cache on local storage.
     Cache,
+    /// The node that owns the sample.
+    Peer,
 }
 
 /// What a stream gets for one position.
@@ -72,10 +74,13 @@ pub struct Schedule<T, E> {
     in_flight: usize,
     most_in_flight: usize,
     from_cache: usize, // reads of the cache in flight
+    from_peers: usize, // questions to peers in flight
     look_ahead: usize,
     next_stream: StreamId,
     fulfilled: bool,
     shared: u64,
+    /// Questions to peers in flight, at most.
+    pub most_from_peers: usize,
     /// The source is read only for those who wait.
     pub hold_back: bool,
     /// Who gets which part of the budget's memory.
@@ -96,6 +101,8 @@ impl<T, E> Schedule<T, E> {
             in_flight: 0,
             most_in_flight: 0,
             from_cache: 0,
+            from_peers: 0,
+            most_from_peers: 0,
             look_ahead,
             next_stream: 0,
             fulfilled: false,
@@ -163,14 +170,17 @@ impl<T, E> Schedule<T, E> {
             .map_or(0, |found| found.planned.len() + found.slots.len())
     }
 
-    /// The next thing to read, if there is any that may be read now. `cached` tells whether the
-    /// cache has a sample.
+    /// The next thing to read, if there is any that may be read now. `whence` tells where a sample
+    /// is to be had.
+    ///
+    /// Each of these places has a limit of its own, so that a read of the source or of the cache
+    /// never waits for one of a peer: what a peer asks for is read, whoever waits for peers here.
     ///
     /// The stream that has the fewest samples ahead of it comes first; within a stream, order is
     /// order, because memory given to a later sample could be what an earlier one waits for.
-    pub fn next_task(&mut self, cached: impl Fn(Sample) -> bool) -> Option<Task> {
+    pub fn next_task(&mut self, whence: impl Fn(Sample) -> From) -> Option<Task> {
         if let (1, Some(id)) = (self.streams.len(), self.streams.keys().next()) {
-            return self.next_task_of(*id, &cached);
+            return self.next_task_of(*id, &whence);
         }
         let mut turns: Vec<(usize, StreamId)> = self
             .streams
@@ -180,10 +190,10 @@ impl<T, E> Schedule<T, E> {
         turns.sort_unstable();
         turns
             .into_iter()
-            .find_map(|(_, id)| self.next_task_of(id, &cached))
+            .find_map(|(_, id)| self.next_task_of(id, &whence))
     }
 
-    fn next_task_of(&mut self, id: StreamId, cached: &impl Fn(Sample) -> bool) -> Option<Task> {
+    fn next_task_of(&mut self, id: StreamId, whence: &impl Fn(Sample) -> From) -> Option<Task> {
         loop {
             let stream = self.streams.get_mut(&id)?;
             let sample = *stream.planned.front()?;
@@ -206,14 +216,11 @@ impl<T, E> Schedule<T, E> {
                 self.shared += 1;
                 continue;
             }
-            let from = if cached(sample) {
-                From::Cache
-            } else {
-                From::Source
-            };
+            let from = whence(sample);
             let (now, most) = match from {
                 From::Source => (self.in_flight, self.depth.limit()),
                 From::Cache => (self.from_cache, CACHE_READS),
+                From::Peer => (self.from_peers, self.most_from_peers),
             };
             let later = from == From::Source && self.hold_back && !urgent;
             if now >= most || later {
@@ -265,10 +272,11 @@ impl<T, E> Schedule<T, E> {
         match from {
             From::Source => &mut self.in_flight,
             From::Cache => &mut self.from_cache,
+            From::Peer => &mut self.from_peers,
         }
     }
 
-    /// The cache's copy was no good: the same flight goes on from the source.
+    /// The cache's copy was no good, or the peer has none: the same flight goes on from the source.
     pub fn fall_back(&mut self, sample: Sample) {
         if let Some(flight) = self.flights.get_mut(&sample) {
             let from = std::mem::replace(&mut flight.from, From::Source);

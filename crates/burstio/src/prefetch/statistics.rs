@@ -36,6 +36,14 @@ counters! {
     from_source,
     /// Samples delivered that were read from the cache.
     from_cache,
+    /// Samples delivered that their owner gave.
+    from_peers,
+    /// Bytes that owners gave.
+    peer_bytes,
+    /// Questions that owners did not answer, or wrongly: the source was read.
+    peer_errors,
+    /// Samples given to peers.
+    served_to_peers,
     /// Bytes read from the cache.
     cache_bytes_read,
     /// Bytes written to the cache.

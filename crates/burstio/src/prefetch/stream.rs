@@ -98,6 +98,7 @@ impl Stream {
         let message = match from {
             Some(From::Cache) => format!("the cache has not given it within {limit_s} s"),
             Some(From::Source) => format!("the source has not given it within {limit_s} s"),
+            Some(From::Peer) => format!("its owner has not given it within {limit_s} s"),
             None => format!("not begun within {limit_s} s: other reads of the source hang"),
         };
         TakeError::Read(ReadError::new(

@@ -7,14 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::Shutdown;
 use rustix::process::geteuid;
 
+use super::super::accepting::{Acceptor, is_there};
 use super::super::schedule::Sample;
 use super::super::{Bytes, Engine, Stream, TakeError};
 use super::wire::{self, Kind};
@@ -24,18 +22,9 @@ pub const OWN: u64 = u64::MAX;
 
 /// Serves an engine on a socket until it is closed or dropped.
 pub struct Agent {
-    common: Arc<Common>,
-    listener: Arc<UnixListener>,
-    acceptor: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// By number; a thread that has ended takes its connection out.
-type Connections = HashMap<u64, (UnixStream, Option<JoinHandle<()>>)>;
-
-struct Common {
     engine: Arc<Engine>,
     socket: PathBuf,
-    connections: Mutex<Connections>,
+    acceptor: Acceptor<UnixStream>,
     closing: AtomicBool,
 }
 
@@ -44,51 +33,35 @@ impl Agent {
     ///
     /// Fails where another agent listens there, or the directory is open to others.
     pub fn new(engine: Arc<Engine>, socket: &Path) -> io::Result<Self> {
-        let listener = Arc::new(listen(socket)?);
-        let common = Common {
+        let listener = listen(socket)?;
+        let serving = engine.clone();
+        let acceptor = Acceptor::new(listener.into(), "burstio-client", move |client| {
+            let _ = serve(&serving, client); // a client that is gone needs no answer
+        })?;
+        Ok(Self {
             engine,
             socket: socket.to_owned(),
-            connections: Mutex::new(HashMap::new()),
+            acceptor,
             closing: AtomicBool::new(false),
-        };
-        let common = Arc::new(common);
-        let (theirs, accepting) = (common.clone(), listener.clone());
-        let acceptor = std::thread::Builder::new()
-            .name("burstio-accept".into())
-            .spawn(move || accept(&theirs, &accepting))?;
-        Ok(Self {
-            common,
-            listener,
-            acceptor: Mutex::new(Some(acceptor)),
         })
     }
 
     /// The engine that is served.
     pub fn engine(&self) -> &Engine {
-        &self.common.engine
+        &self.engine
     }
 
     /// End all connections, then the engine, which writes what is to be written. Returns what
     /// [`Engine::close`] does.
     pub fn close(&self) -> usize {
-        if self.common.closing.swap(true, Relaxed) {
+        if self.closing.swap(true, Relaxed) {
             return 0;
         }
-        let _ = std::fs::remove_file(&self.common.socket);
-        let _ = rustix::net::shutdown(&self.listener, Shutdown::Both); // ends accept(2)
-        let acceptor = self
-            .acceptor
-            .lock()
-            .expect("no thread panics under this lock")
-            .take();
-        acceptor.map(JoinHandle::join);
-        let left = std::mem::take(&mut *self.common.lock());
-        for (socket, _) in left.values() {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
-        }
-        let stuck = self.common.engine.close(); // ends those who wait for a minibatch
-        for (_, thread) in left.into_values() {
-            thread.map(JoinHandle::join);
+        let _ = std::fs::remove_file(&self.socket);
+        let clients = self.acceptor.stop();
+        let stuck = self.engine.close(); // ends those who wait for a minibatch
+        for client in clients {
+            let _ = client.join();
         }
         stuck
     }
@@ -97,14 +70,6 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Common {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Connections> {
-        self.connections
-            .lock()
-            .expect("no thread panics under this lock")
     }
 }
 
@@ -133,35 +98,6 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
     let (_directory, address) = wire::address(socket)?;
     UnixListener::bind(address)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", socket.display())))
-}
-
-fn accept(common: &Arc<Common>, listener: &UnixListener) {
-    for number in 0.. {
-        let Ok((socket, _)) = listener.accept() else {
-            return;
-        };
-        let Ok(ours) = socket.try_clone() else {
-            continue;
-        };
-        let serving = common.clone();
-        let mut connections = common.lock();
-        connections.insert(number, (ours, None));
-        let thread = std::thread::Builder::new()
-            .name("burstio-client".into())
-            .spawn(move || {
-                let _ = serve(&serving.engine, &socket); // a client that is gone needs no answer
-                serving.lock().remove(&number);
-            });
-        match thread {
-            Ok(thread) => connections
-                .entry(number)
-                .and_modify(|it| it.1 = Some(thread)),
-            Err(_) => {
-                connections.remove(&number);
-                continue;
-            }
-        };
-    }
 }
 
 /// One connection, to its end.
@@ -298,17 +234,4 @@ impl Connection<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether the client has not hung up.
-fn is_there(socket: &UnixStream) -> bool {
-    let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
-    let now = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let _ = poll(&mut watched, Some(&now));
-    !watched[0]
-        .revents()
-        .intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
 }

@@ -61,7 +61,11 @@ impl Mount {
                 .get(*sample as usize)
                 .is_some_and(|size| *size <= large as u64 || *size == UNKNOWN)
         };
-        let order = order.into_iter().filter(fits).collect();
+        let order = order
+            .into_iter()
+            .filter(fits)
+            .filter(|it| engine.owns(*it))
+            .collect();
         let served = Served {
             tree: Tree::new(engine.source())?,
             engine: engine.clone(),

@@ -107,6 +107,7 @@ impl PyEngine {
             look_ahead,
             cache,
             tee,
+            peers: None,
             time_limit,
         };
         let engine = py.detach(|| {
