@@ -16,8 +16,9 @@ import numpy as np
 from parameters import Parameters
 from share import Share
 
-MEAN = np.array([123.68, 116.779, 103.939], dtype=np.float32)
-DEVIATION = np.array([58.393, 57.12, 57.375], dtype=np.float32)
+from burstlab.errors import BurstlabError
+from burstlab.training.augmentation import DEVIATION, MEAN, cut, decoded_side
+
 AHEAD = 4  # minibatches that are read before they are wanted, as ImageRecordIter does
 SEED = 20120101  # of the squares that are cut out
 # How a whole file begins, and what its last bytes hold.
@@ -27,7 +28,7 @@ LAST_BYTES = 1024  # some have a few bytes behind their end
 Batches = Iterator[tuple[np.ndarray, np.ndarray]]  # pictures (batch, 3, side, side), labels
 
 
-class BadImage(Exception):
+class BadImage(BurstlabError):
     """Which file is not what it should be, and how."""
 
 
@@ -74,14 +75,10 @@ class JpegFiles:
         side, random = self._chosen.side, np.random.RandomState([SEED, epoch, index])
         try:
             decoded = mx.image.imdecode(content)
-            pixels = mx.image.resize_short(decoded, short_side(side)).asnumpy()
+            pixels = mx.image.resize_short(decoded, decoded_side(side)).asnumpy()
         except mx.base.MXNetError as error:
             raise BadImage(f"{path}: can't be decoded") from error
-        top, left = (random.randint(length - side + 1) for length in pixels.shape[:2])
-        pixels = pixels[top : top + side, left : left + side]
-        if random.randint(2):
-            pixels = pixels[:, ::-1]
-        return ((pixels - MEAN) / DEVIATION).transpose(2, 0, 1)
+        return cut(pixels.transpose(2, 0, 1), side, random)
 
 
 class RecordIO:
@@ -122,14 +119,14 @@ class RecordIO:
     def _open(self) -> mx.io.DataIter:
         side = self._chosen.side
         colours = "rgb"
-        statistics = {f"mean_{c}": float(m) for c, m in zip(colours, MEAN, strict=True)}
-        statistics |= {f"std_{c}": float(d) for c, d in zip(colours, DEVIATION, strict=True)}
+        statistics = {f"mean_{c}": float(m) for c, m in zip(colours, MEAN.flat, strict=True)}
+        statistics |= {f"std_{c}": float(d) for c, d in zip(colours, DEVIATION.flat, strict=True)}
         return mx.io.ImageRecordIter(
             path_imgrec=f"{self._stem}.rec",
             path_imgidx=f"{self._stem}.idx",
             data_shape=(3, side, side),
             batch_size=self._chosen.batch,
-            resize=short_side(side),
+            resize=decoded_side(side),
             rand_crop=True,
             rand_mirror=True,
             shuffle=True,
@@ -140,11 +137,6 @@ class RecordIO:
             verbose=False,
             **statistics,
         )
-
-
-def short_side(side: int) -> int:
-    """To what an image is resized before a square of ``side`` is cut out [pixel]."""
-    return side * 256 // 224
 
 
 def _together(pictures: list["Future[np.ndarray]"]) -> np.ndarray:

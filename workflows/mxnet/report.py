@@ -1,8 +1,5 @@
 """What rank 0 tells of a training: metrics, operations, facts, and what the check looks at."""
 
-import csv
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,7 +8,8 @@ from typing import Any
 from parameters import Parameters
 from share import Share
 
-RANKS = "ranks.json"
+from burstlab.training.report import common_facts, metric, process_start, write_files
+
 COLUMNS = ("operation", "start_s", "elapsed_s", "host", "status", "rank", "wait_s")
 
 
@@ -23,13 +21,10 @@ def write_report(
     about: Mapping[str, Any],
 ) -> None:
     """Write metrics.json, operations.csv, facts.json and ranks.json into the cell's directory."""
-    (cell / RANKS).write_text(json.dumps(ranks, indent=1))
-    (cell / "metrics.json").write_text(json.dumps(list(metrics(chosen, ranks, about)), indent=1))
-    (cell / "facts.json").write_text(json.dumps(facts(chosen, share, ranks, about), indent=1))
-    with (cell / "operations.csv").open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(COLUMNS)
-        rows.writerows(operations(chosen, ranks))
+    told = facts(chosen, share, ranks, about)
+    write_files(
+        cell, ranks, metrics(chosen, ranks, about), told, [COLUMNS, *operations(chosen, ranks)]
+    )
 
 
 def metrics(
@@ -39,17 +34,16 @@ def metrics(
     epochs = [[rank["epochs"][number] for rank in ranks] for number in range(chosen.epochs)]
     times = [max(one["elapsed_s"] for one in epoch) for epoch in epochs]
     images = sum(one["images"] for epoch in epochs for one in epoch)
-    yield _metric("training_time", sum(times))
-    yield _metric("throughput", images / sum(times), "images/s", "higher")
+    yield metric("training_time", sum(times))
+    yield metric("throughput", images / sum(times), "images/s", "higher")
     for number, time_s in enumerate(times, 1):
-        yield _metric(f"epoch_{number}_time", time_s)
+        yield metric(f"epoch_{number}_time", time_s)
     waits = [sum(one["wait_s"] for one in rank["epochs"]) for rank in ranks]
-    yield _metric("minibatch_wait_time", fmean(waits))
-    yield _metric("first_minibatch_time", max(one["first_wait_s"] for one in epochs[0]))
+    yield metric("minibatch_wait_time", fmean(waits))
+    yield metric("first_minibatch_time", max(one["first_wait_s"] for one in epochs[0]))
     if chosen.format == "recordio":
-        yield _metric("pack_time", max(rank["pack"][1] for rank in ranks))
-    began, ready = about["started"]
-    yield _metric("process_start_time", ready - began)
+        yield metric("pack_time", max(rank["pack"][1] for rank in ranks))
+    yield process_start(about)
 
 
 def facts(
@@ -57,26 +51,16 @@ def facts(
     share: Share,
     ranks: Sequence[Mapping[str, Any]],
     about: Mapping[str, Any],
-) -> Mapping[str, str]:
+) -> Mapping[str, object]:
     """What was trained, with what, and which part of the time counts."""
-    losses = [fmean(rank["epochs"][at]["losses"][at] for rank in ranks) for at in (0, -1)]
-    steps = share.steps(chosen.batch)
-    used = steps * chosen.batch * share.ranks
-    told = {
-        "engine": f"MXNet {about['mxnet']}, Horovod {about['horovod']}, {about['collectives']}",
-        "network": chosen.network,
-        "device": about["device"],
-        "ranks": share.ranks,
-        "batch_per_rank": chosen.batch,
-        "epochs": chosen.epochs,
+    used = share.steps(chosen.batch) * chosen.batch * share.ranks
+    return {
+        **common_facts(chosen, ranks, about),
         "format": chosen.format,
-        "side": chosen.side,
         "readers_per_rank": chosen.readers,
         "images_per_epoch": f"{used} of {len(share.images)}",
-        "loss": f"{losses[0]:.3f} at first, {losses[1]:.3f} at last",
         "timed": "the epochs; not the start, the packing and the first pass through the network",
     }
-    return {name: str(value) for name, value in told.items()}
 
 
 def operations(
@@ -91,9 +75,3 @@ def operations(
         for epoch in rank["epochs"]:
             times = [f"{epoch[name]:.6f}" for name in ("start_s", "elapsed_s", "wait_s")]
             yield ("epoch", *times[:2], *own, times[2])
-
-
-def _metric(name: str, value: float, unit: str = "s", better: str = "lower") -> Mapping[str, Any]:
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is {value}")
-    return {"name": name, "value": round(value, 6), "unit": unit, "better": better}

@@ -7,39 +7,38 @@ before the next, so that the time without data can be told from the time of comp
 
 import hashlib
 import os
-import sys
 import time
-import traceback
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import horovod.mxnet as hvd
 import mxnet as mx
 from mxnet import autograd, gluon
 from mxnet.gluon.model_zoo import vision
 from parameters import Parameters
-from reading import BadImage, JpegFiles, RecordIO
+from reading import JpegFiles, RecordIO
 from share import Image, Share
 
-from burstlab.training.images import LIST, NoImages, check_folders, listed
+from burstlab.training.images import LIST, check_folders, listed
+from burstlab.training.rank import TooFew, guarded
+from burstlab.training.schedule import DECAY, MOMENTUM, RATE, RATE_BATCH, WARM_UP
 from report import write_report
 
-RATE, RATE_BATCH = 0.1, 256  # learning rate of 256 images, as usual for ResNet-50
-WARM_UP_EPOCHS = 5  # Goyal et al., Accurate, Large Minibatch SGD
-MOMENTUM, DECAY = 0.9, 1e-4
 SEED = 7
 
 
 def main() -> None:
     """Train, and leave what rank 0 reports in BURSTLAB_CELL_DIR."""
-    began, chosen = time.time(), Parameters.of(os.environ)
+    began, chosen = time.time(), Parameters.of("mxnet", os.environ)
     hvd.init()
     device = mx.gpu(hvd.local_rank()) if mx.context.num_gpus() else mx.cpu()
     share = Share(hvd.rank(), hvd.size(), images())
     if share.steps(chosen.batch) == 0:
         wanted = hvd.size() * chosen.batch
-        fail(f"{len(share.images)} images: fewer than the {wanted} of one minibatch on each rank")
+        raise TooFew(
+            f"{len(share.images)} images: fewer than the {wanted} of a minibatch on each rank"
+        )
     data = Path(os.environ["BURSTLAB_DATA"])
     check_folders(data, [image.path for image in share.images])
     ready = time.time()
@@ -50,7 +49,7 @@ def main() -> None:
     packed = time.time()
     training = Training(chosen, share, device)
     hvd.allreduce(mx.nd.zeros(1)).wait_to_read()  # all begin at once
-    started = float(os.environ["MXNET_STARTED"])
+    started = float(os.environ["BURSTLAB_RANKS_STARTED"])
     mine: dict[str, Any] = {
         "rank": hvd.rank(),
         "host": os.environ["BURSTLAB_HOST"],
@@ -60,11 +59,10 @@ def main() -> None:
     }
     everyones = hvd.allgather_object(mine, name="reports")
     if hvd.rank() == 0:
+        collectives = "NCCL" if mx.context.num_gpus() and hvd.nccl_built() else "MPI"
         about = {
             "device": str(device.device_type),
-            "collectives": "NCCL" if mx.context.num_gpus() and hvd.nccl_built() else "MPI",
-            "mxnet": mx.__version__,
-            "horovod": version("horovod"),
+            "engine": f"MXNet {mx.__version__}, Horovod {version('horovod')}, {collectives}",
             "started": [started, began],
         }
         write_report(Path(os.environ["BURSTLAB_CELL_DIR"]), chosen, share, everyones, about)
@@ -140,7 +138,7 @@ class Training:
 
     def _rate(self) -> float:
         whole = RATE * self._chosen.batch * self._share.ranks / RATE_BATCH
-        warm_up = WARM_UP_EPOCHS * self._share.steps(self._chosen.batch)
+        warm_up = WARM_UP * self._share.steps(self._chosen.batch)
         return whole * min(1.0, (self._steps_done + 1) / warm_up)
 
 
@@ -154,20 +152,5 @@ def images() -> list[Image]:
     return [Image(path, label) for path, label in listed(text)]
 
 
-def fail(why: str) -> NoReturn:
-    """End this rank at once, and with it all others: an orderly end would wait for them."""
-    rank = hvd.rank() if hvd.is_initialized() else os.environ.get("OMPI_COMM_WORLD_RANK")
-    print(
-        f"mxnet: rank {rank} on {os.environ['BURSTLAB_HOST']}: {why}", file=sys.stderr, flush=True
-    )
-    os._exit(1)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (BadImage, NoImages, OSError) as error:
-        fail(str(error))
-    except Exception as error:
-        traceback.print_exc()
-        fail(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    guarded("mxnet", main)

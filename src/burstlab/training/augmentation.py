@@ -23,10 +23,15 @@ def minibatch(
     """
     pictures = np.empty((len(examples), 3, side, side), dtype=np.float32)
     for picture, (array, _) in zip(pictures, examples, strict=True):
-        room = array.shape[1] - side
-        top, left = random.randint(room + 1, size=2) if random else (room // 2, room // 2)
-        square = array[:, top : top + side, left : left + side]
-        if random and random.randint(2):
-            square = square[:, :, ::-1]
-        picture[:] = (square - MEAN) / DEVIATION
+        picture[:] = cut(array, side, random)
     return pictures, np.array([label for _, label in examples], dtype=np.int32)
+
+
+def cut(array: Any, side: int, random: np.random.RandomState | None) -> Any:
+    """A square of an image (3, height, width), scaled: (3, side, side), float32."""
+    rooms = [length - side for length in array.shape[1:]]
+    top, left = [random.randint(room + 1) if random else room // 2 for room in rooms]
+    square = array[:, top : top + side, left : left + side]
+    if random and random.randint(2):
+        square = square[:, :, ::-1]
+    return (square - MEAN) / DEVIATION

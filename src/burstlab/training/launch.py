@@ -7,37 +7,39 @@ of mpirun.
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from burstlab.doctor import pythons
 from burstlab.errors import BurstlabError
 from burstlab.launch import ranks
 from burstlab.launch.ranks import Unusable
 from burstlab.training.images import write_list
-from burstlab.training.parameters import Parameters
+from burstlab.training.parameters import AnyParameters, Parameters
 from burstlab.training.report import RANKS
 from burstlab.training.verdict import judge
 
-# Pipelines fork after MPI has begun. InfiniBand has to know (ibv_fork_init(3)); Python's other ways
-# to start processes leave semaphores and a directory behind where all of them are killed.
-FORKING = {"RDMAV_FORK_SAFE": "1"}
 
-
-def main(workload: str, environment: str, program: Path) -> int:
+def main(
+    workload: str,
+    environment: str,
+    program: Path,
+    kind: type[AnyParameters] = Parameters,
+    more: Callable[[Any], Mapping[str, str]] = lambda _: {},
+) -> int:
     """Run ``program`` with the Python of envs/``environment`` as every rank.
 
-    Returns its exit status; 1 when it can't begin.
+    ``more`` gives the ranks variables beside their parameters, and BURSTLAB_RANKS_STARTED, the Unix
+    time [s]. Returns the exit status; 1 when it can't begin.
     """
     cell = Path(os.environ["BURSTLAB_CELL_DIR"]).resolve()
     (cell / RANKS).unlink(missing_ok=True)  # of an earlier run
     try:
-        chosen = Parameters.of(workload, os.environ)
+        chosen = kind.of(workload, os.environ)
         python = prepare(cell, environment, chosen)
-        variables = {
-            **chosen.variables(workload),
-            **FORKING,
-            "BURSTLAB_RANKS_STARTED": str(time.time()),
-        }
+        variables = {**chosen.variables(workload), **more(chosen)}
+        variables["BURSTLAB_RANKS_STARTED"] = str(time.time())
         status, why = ranks.run([python, str(program)], variables, chosen.ranks, workload)
     except (BurstlabError, OSError) as error:
         status, why = 1, str(error)
@@ -47,14 +49,13 @@ def main(workload: str, environment: str, program: Path) -> int:
     return status
 
 
-def prepare(cell: Path, environment: str, chosen: Parameters) -> str:
+def prepare(cell: Path, environment: str, chosen: AnyParameters) -> str:
     """The ranks' interpreter; the list of their images is in the cell's directory.
 
     Raises Unusable and what the list raises.
     """
-    storage = os.environ.get("BURSTLAB_STORAGE", "")
-    if chosen.mode == "ssd" and storage != "nodelocal":
-        raise Unusable(f"mode ssd on storage {storage}: it reads what was staged to nodelocal")
+    if problem := chosen.problem(os.environ.get("BURSTLAB_STORAGE", "")):
+        raise Unusable(problem)
     if lacking := pythons.problem(environment):
         raise Unusable(f"{lacking} (make setup, or envs/{environment}/conda.yaml)")
     data = os.environ.get("BURSTLAB_DATA", "")
@@ -66,11 +67,11 @@ def prepare(cell: Path, environment: str, chosen: Parameters) -> str:
     return python
 
 
-def check(workload: str) -> int:
+def check(workload: str, kind: type[AnyParameters] = Parameters) -> int:
     """Tell the verdict; exit status 1 if the training is wrong."""
     cell = Path(os.environ["BURSTLAB_CELL_DIR"])
     try:
-        chosen = Parameters.of(workload, os.environ)
+        chosen = kind.of(workload, os.environ)
         told = judge(cell, int(os.environ["BURSTLAB_NODES"]), chosen)
     except (BurstlabError, OSError, ValueError, KeyError) as error:
         print(f"training wrong: {error}")

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from burstlab.errors import BurstlabError
 from burstlab.pipelines import Images, Options
 from burstlab.training import images, reading, shards
 from burstlab.training.loop import Batches, Learner, train
@@ -50,15 +51,20 @@ class Framework(Protocol):
         """What it is: ``engine``, ``collectives``, ``device``."""
 
 
-class TooFew(Exception):
+class TooFew(BurstlabError):
     """Images, for what is asked."""
 
 
 def main(workload: str, make: Callable[[], Framework]) -> None:
     """Train, and leave what rank 0 reports in BURSTLAB_CELL_DIR; a failure ends all ranks."""
+    guarded(workload, lambda: _train(workload, make))
+
+
+def guarded(workload: str, train: Callable[[], None]) -> None:
+    """Train, or say why not in one line and end all ranks."""
     try:
-        _train(workload, make)
-    except (images.NoImages, TooFew, OSError) as error:
+        train()
+    except (BurstlabError, OSError) as error:
         fail(workload, str(error))
     except Exception as error:
         traceback.print_exc()

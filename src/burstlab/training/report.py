@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from burstlab.training.loop import PHASES
-from burstlab.training.parameters import Parameters
+from burstlab.training.parameters import AnyParameters, Parameters
 
 RANKS = "ranks.json"
 COLUMNS = ("operation", "start_s", "elapsed_s", "host", "status", "rank", "epoch", "accuracy")
@@ -21,13 +21,23 @@ def write_report(
     cell: Path, chosen: Parameters, ranks: Sequence[Rank], about: Mapping[str, Any]
 ) -> None:
     """Write metrics.json, operations.csv, facts.json and ranks.json into the cell's directory."""
-    (cell / RANKS).write_text(json.dumps(ranks, indent=1))
-    (cell / "metrics.json").write_text(json.dumps(list(metrics(ranks, about)), indent=1))
-    (cell / "facts.json").write_text(json.dumps(facts(chosen, ranks, about), indent=1))
+    rows = [COLUMNS, *operations(ranks)]
+    write_files(cell, ranks, metrics(ranks, about), facts(chosen, ranks, about), rows)
+
+
+def write_files(
+    cell: Path,
+    ranks: Sequence[Rank],
+    metrics: Iterable[Mapping[str, Any]],
+    facts: Mapping[str, object],
+    operations: Iterable[Sequence[object]],
+) -> None:
+    """The same of any training; the first row of ``operations`` has the columns' names."""
+    told = {name: str(value) for name, value in facts.items()}
+    for name, content in ((RANKS, ranks), ("metrics.json", list(metrics)), ("facts.json", told)):
+        (cell / name).write_text(json.dumps(content, indent=1))
     with (cell / "operations.csv").open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(COLUMNS)
-        rows.writerows(operations(ranks))
+        csv.writer(file, lineterminator="\n").writerows(operations)
 
 
 def metrics(ranks: Sequence[Rank], about: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -35,47 +45,56 @@ def metrics(ranks: Sequence[Rank], about: Mapping[str, Any]) -> Iterable[Mapping
     total_s = max(_end(rank["epochs"][-1]) for rank in ranks)
     total_s -= min(rank["epochs"][0]["start_s"] for rank in ranks)
     images = sum(epoch["images"] for rank in ranks for epoch in rank["epochs"])
-    yield _metric("training_time", total_s)
-    yield _metric("throughput", images / total_s, "images/s", "higher")
+    yield metric("training_time", total_s)
+    yield metric("throughput", images / total_s, "images/s", "higher")
     iterations = sum(epoch["iterations"] for epoch in ranks[0]["epochs"])
-    yield _metric("iterations", iterations, "1")
+    yield metric("iterations", iterations, "1")
     first = [rank["epochs"][0] for rank in ranks]
     for number, name in enumerate(("first", "second")):
         loads = [epoch["first_loads_s"] for epoch in first]
         if all(len(load) > number for load in loads):
-            yield _metric(f"{name}_load_time", sum(load[number] for load in loads))
-    yield _metric("first_epoch_load_time", sum(epoch["phases_s"]["load"] for epoch in first))
+            yield metric(f"{name}_load_time", sum(load[number] for load in loads))
+    yield metric("first_epoch_load_time", sum(epoch["phases_s"]["load"] for epoch in first))
     last = [rank["epochs"][-1] for rank in ranks]
     trained = 100 * _share(last, "right", "images")
-    yield _metric("training_accuracy", trained, "%", "higher")
+    yield metric("training_accuracy", trained, "%", "higher")
     if last[0]["validated"]:
         validated = 100 * _share(last, "validated_right", "validated")
-        yield _metric("validation_accuracy", validated, "%", "higher")
-    began, ready = about["started"]
-    yield _metric("process_start_time", ready - began)
+        yield metric("validation_accuracy", validated, "%", "higher")
+    yield process_start(about)
 
 
-def facts(chosen: Parameters, ranks: Sequence[Rank], about: Mapping[str, Any]) -> Mapping[str, str]:
+def facts(
+    chosen: Parameters, ranks: Sequence[Rank], about: Mapping[str, Any]
+) -> Mapping[str, object]:
     """What was trained, with what, and which part of the time counts."""
-    losses = [fmean(rank["epochs"][at]["losses"][at] for rank in ranks) for at in (0, -1)]
-    told = {
-        "engine": about["engine"],
+    return {
+        **common_facts(chosen, ranks, about),
         "collectives": about["collectives"],
-        "device": about["device"],
-        "network": chosen.network,
         "mode": chosen.mode,
-        "ranks": len(ranks),
-        "batch_per_rank": chosen.batch,
-        "epochs": chosen.epochs,
         "schedule_epochs": chosen.schedule,
-        "side": chosen.side,
         "images": about["images"],
         "images_per_rank": about["shard"],
         "held_back": f"{chosen.validation} % of the images, for validation",
-        "loss": f"{losses[0]:.3f} at first, {losses[1]:.3f} at last",
         "timed": "from the opening of the pipeline; not the start of Python and of the network",
     }
-    return {name: str(value) for name, value in told.items()}
+
+
+def common_facts(
+    chosen: AnyParameters, ranks: Sequence[Rank], about: Mapping[str, Any]
+) -> Mapping[str, object]:
+    """Of any training; the losses are means of the first and of the last minibatch's."""
+    losses = [fmean(rank["epochs"][at]["losses"][at] for rank in ranks) for at in (0, -1)]
+    return {
+        "engine": about["engine"],
+        "device": about["device"],
+        "network": chosen.network,
+        "ranks": len(ranks),
+        "batch_per_rank": chosen.batch,
+        "epochs": chosen.epochs,
+        "side": chosen.side,
+        "loss": f"{losses[0]:.3f} at first, {losses[1]:.3f} at last",
+    }
 
 
 def operations(ranks: Sequence[Rank]) -> Iterable[Sequence[object]]:
@@ -105,7 +124,14 @@ def _share(epochs: Sequence[Mapping[str, Any]], some: str, everything: str) -> f
     return float(sum(epoch[some] for epoch in epochs)) / whole
 
 
-def _metric(name: str, value: float, unit: str = "s", better: str = "lower") -> Mapping[str, Any]:
+def metric(name: str, value: float, unit: str = "s", better: str = "lower") -> Mapping[str, Any]:
+    """As metrics.json has it. Raises ValueError for what is no finite number."""
     if not math.isfinite(value):
         raise ValueError(f"{name} is {value}")
     return {"name": name, "value": round(value, 6), "unit": unit, "better": better}
+
+
+def process_start(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """From the launcher's start to rank 0's first line [s]."""
+    began, ready = about["started"]
+    return metric("process_start_time", ready - began)

@@ -11,8 +11,7 @@ import pytest
 
 from burstlab.dataset.writing import scan, write_manifest
 from burstlab.training.loop import PHASES
-
-from .running import DEADLINE_S, IMAGES, WORKFLOW, Place, labels
+from tests.workflows.trainings.running import CHAINERMN, DEADLINE_S, IMAGES, Place
 
 pytestmark = pytest.mark.requires("chainer", "burstio")
 
@@ -53,7 +52,7 @@ def refuses_what_is_wrong(place: Place, ranks: list[dict[str, Any]]) -> None:
         (place.cell / "ranks.json").write_text(json.dumps(told))
         given = {"PYTHON": sys.executable, "CELL_DIR": str(place.cell), "NODES": "2"}
         done = subprocess.run(
-            [WORKFLOW / "check"],
+            [CHAINERMN.directory / "check"],
             env={
                 **os.environ,
                 **{f"BURSTLAB_{name}": value for name, value in given.items()},
@@ -76,7 +75,7 @@ def refuses_what_is_wrong(place: Place, ranks: list[dict[str, Any]]) -> None:
     short = {**ranks[1], "epochs": ranks[1]["epochs"][:2]}
     assert verdict([ranks[0], short]) == (
         1,
-        f"training wrong: {who} made [3, 3] iterations in its epochs",
+        f"training wrong: {who} saw [12, 12] images in its epochs",
     )
     lost = [{**epoch, "losses": [1.0, float("nan")]} for epoch in ranks[1]["epochs"]]
     wrong = f"training wrong: the loss of {who} is nan"
@@ -87,7 +86,7 @@ def refuses_what_is_wrong(place: Place, ranks: list[dict[str, Any]]) -> None:
 def test_every_pipeline_trains_the_same_network(place: Place, tmp_path: Any) -> None:
     trained = {}
     for mode in ("direct", "ssd", "paper3", "lazy"):
-        own = Place(tmp_path / mode, place.images)
+        own = Place(tmp_path / mode, place.images, CHAINERMN)
         own.root.mkdir()
         record = own.run(mode=mode)
         assert record["status"] == "ok", record["reason"] + own.log()
@@ -106,8 +105,13 @@ def test_ranks_ask_the_agent_of_a_cell_that_has_one(place: Place) -> None:
     command = [sys.executable, "-m", "burstlab", "run", "--storage", "nodelocal", "--virtual"]
     command += ["--staging", "lazy", "--dataset", str(place.manifest), "--nodes", "2"]
     command += ["--cores-per-node", "1", "--local-dir", str(place.root), "--pfs", str(place.root)]
-    command += ["--cell-dir", str(place.cell), *labels(mode="lazy")]
-    command += ["--check", str(WORKFLOW / "check"), "--", str(WORKFLOW / "run")]
+    command += ["--cell-dir", str(place.cell), *CHAINERMN.labels(mode="lazy")]
+    command += [
+        "--check",
+        str(CHAINERMN.directory / "check"),
+        "--",
+        str(CHAINERMN.directory / "run"),
+    ]
     subprocess.run(command, env=place.environment(), timeout=DEADLINE_S)
     record = place.record()
     assert record["status"] == "ok", record["reason"] + place.log()

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .running import WORKFLOW
+from tests.workflows.trainings.running import MXNET
 
 
 @pytest.fixture(scope="module")
 def share() -> ModuleType:
     """The workload's module, which is on no path."""
-    spec = importlib.util.spec_from_file_location("mxnet_share", WORKFLOW / "share.py")
+    spec = importlib.util.spec_from_file_location("mxnet_share", MXNET.directory / "share.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["mxnet_share"] = module

@@ -3,13 +3,12 @@
 import csv
 import json
 import math
-import os
 import subprocess
 import sys
 
 import pytest
 
-from .running import WORKFLOW, Place
+from tests.workflows.trainings.running import MXNET, Place
 
 pytestmark = pytest.mark.requires("mxnet")
 
@@ -55,9 +54,9 @@ def refuses_other_parameters(place: Place, ranks: list[dict[str, object]]) -> No
     def verdict(told: list[dict[str, object]]) -> tuple[int, str]:
         (place.cell / "ranks.json").write_text(json.dumps(told))
         done = subprocess.run(
-            [WORKFLOW / "check"],
+            [MXNET.directory / "check"],
             env={
-                **{k: v for k, v in os.environ.items() if not k.startswith("MXNET_")},
+                **place.environment(),
                 "BURSTLAB_PYTHON": sys.executable,
                 "BURSTLAB_CELL_DIR": str(place.cell),
                 "BURSTLAB_NODES": "2",

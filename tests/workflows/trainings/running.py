@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,31 @@ from burstlab.process import Identity
 from tests.requirements import ROOT
 
 DEADLINE_S = 120.0
-WORKFLOW = ROOT / "workflows" / "chainermn"
-TINY = {"network": "small", "batch": "4", "side": "32", "epochs": "2", "ranks": "1"}
-TINY |= {"mode": "direct", "generation": "1", "copiers": "1"}
 IMAGES = {"classes": 4, "files": 32, "mean_bytes": 4000}
 ENDED = "the workload ended with exit status"
 
 
-def labels(**parameters: str) -> list[str]:
-    """Flags that give the workload its parameters."""
-    given = {"workload": "chainermn", **TINY, **parameters}
-    return [word for pair in given.items() for word in ("--label", "=".join(pair))]
+@dataclass(frozen=True)
+class Workload:
+    """A training, and the parameters with which it is tiny."""
+
+    name: str
+    tiny: Mapping[str, str]
+
+    @property
+    def directory(self) -> Path:
+        return ROOT / "workflows" / self.name
+
+    def labels(self, **parameters: str) -> list[str]:
+        """Flags that give the workload its parameters."""
+        given = {"workload": self.name, **self.tiny, **parameters}
+        return [word for pair in given.items() for word in ("--label", "=".join(pair))]
+
+
+_TINY = {"batch": "4", "side": "32", "epochs": "2", "ranks": "1"}
+MXNET = Workload("mxnet", {**_TINY, "network": "mobilenet0.25", "format": "jpeg"})
+_PIPELINE = {"mode": "direct", "generation": "1", "copiers": "1"}
+CHAINERMN = Workload("chainermn", {**_TINY, "network": "small", **_PIPELINE})
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,7 @@ class Place:
 
     root: Path
     images: Path
+    workload: Workload
 
     @property
     def cell(self) -> Path:
@@ -51,14 +65,16 @@ class Place:
         words = [sys.executable, "-m", "burstlab", "run", "--storage", storage, "--virtual"]
         words += ["--pfs", str(pfs)] if storage == "pfs" else []
         words += ["--nodes", "2", "--cores-per-node", "1", "--local-dir", str(scratch)]
-        words += ["--cell-dir", str(self.cell), *labels(**parameters)]
-        words += ["--check", str(WORKFLOW / "check"), "--", "env", f"BURSTLAB_DATA={self.images}"]
+        words += ["--cell-dir", str(self.cell), *self.workload.labels(**parameters)]
+        words += ["--check", str(self.workload.directory / "check"), "--"]
+        words += ["env", f"BURSTLAB_DATA={self.images}"]
         if self.manifest.exists():
             words.append(f"BURSTLAB_MANIFEST={self.manifest}")
-        return [*words, str(WORKFLOW / "run")]
+        return [*words, str(self.workload.directory / "run")]
 
     def environment(self) -> dict[str, str]:
-        return {k: v for k, v in os.environ.items() if not k.startswith("CHAINERMN_")}
+        own = f"{self.workload.name}_".upper()
+        return {k: v for k, v in os.environ.items() if not k.startswith(own)}
 
     def run(self, storage: str = "nodelocal", **parameters: str) -> dict[str, Any]:
         """Run to the end; its record, whatever became of it."""
@@ -85,7 +101,7 @@ class Place:
 
 
 def processes(cell: Path) -> dict[int, str]:
-    """Pids of all processes of the cell in that directory, with the rank of each ("" for none)."""
+    """Pids of all processes of the cell in that directory: which rank each is, or its program."""
     found = {}
     for proc in Path("/proc").glob("[0-9]*"):
         try:
@@ -95,20 +111,13 @@ def processes(cell: Path) -> dict[int, str]:
             continue  # it ended meanwhile
         variables = dict(line.partition("=")[::2] for line in lines)
         if variables.get("BURSTLAB_CELL_DIR") == str(cell):
-            trains = str(WORKFLOW / "train.py") in words[1:2]
-            found[int(proc.name)] = variables["OMPI_COMM_WORLD_RANK"] if trains else ""
+            trains = Path(words[1] if words[1:] else "").name == "train.py"
+            program = Path(words[0]).name
+            found[int(proc.name)] = variables["OMPI_COMM_WORLD_RANK"] if trains else program
     return found
 
 
-def rank_process(cell: Path, rank: str) -> int:
-    """Pid of a rank itself, which is older than the processes of its pipeline."""
-    ours = [Identity.of(pid) for pid, whose in processes(cell).items() if whose == rank]
+def process(cell: Path, which: str) -> int:
+    """Pid of a rank or a program itself, which is older than the processes of its pipeline."""
+    ours = [Identity.of(pid) for pid, what in processes(cell).items() if what == which]
     return min(ours, key=lambda one: one.start_ticks).pid
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    """Poll until ``done``."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not done():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.05)

@@ -1,0 +1,139 @@
+"""Ranks on two nodes of a lab: reached as the cell reaches them, ended wherever one is hurt."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cells import SHARED, LabCell, Machine, await_
+from tests.lab.cluster import NODES, REPOSITORY, Cluster
+
+from .running import CHAINERMN, DEADLINE_S, MXNET, Workload
+
+pytestmark = [
+    pytest.mark.requires("root", "netns", "lab", "ssh"),
+    pytest.mark.slow,
+]
+BOTH = NODES[:2]
+requires = pytest.mark.requires
+MX, CH = [requires("mxnet")], [requires("chainer", "burstio")]
+RECORDS = {"format": "recordio"}
+# Which process is struck: on which node, its command line, and what the record then tells.
+RANK_1 = ("node02", ("python", "{program}"), "rank 1 on node02 was killed by SIGKILL")
+MPIRUN = ("node01", ("mpirun",), "mpirun: killed by SIGKILL")
+
+
+@pytest.fixture(scope="module")
+def cluster(images: Path) -> Iterator[Cluster]:
+    """Two nodes, with the images on their parallel file system."""
+    with Cluster() as cluster:
+        cluster.must("up", "--nodes", "2")
+        shutil.copytree(images, cluster.directory / "pfs/images")
+        yield cluster
+
+
+@pytest.fixture
+def machines(cluster: Cluster) -> list[Machine]:
+    return [Machine(cluster, node) for node in BOTH]
+
+
+def train(
+    cluster: Cluster,
+    workload: Workload,
+    storage: str,
+    launch: str,
+    data: str = f"{SHARED}/images",
+    **parameters: str,
+) -> LabCell:
+    """A cell on both nodes, submitted."""
+    cell = LabCell(cluster, f"{storage}-{launch}-{os.urandom(2).hex()}", BOTH)
+    workflow = REPOSITORY / "workflows" / workload.name
+    flags = ["--nodes", "2", "--cores-per-node", "1", "--check", f"{workflow}/check"]
+    run = f"exec env BURSTLAB_DATA={data} {workflow}/run"
+    cell.submit(storage, run, *flags, *workload.labels(**parameters), launch=launch)
+    return cell
+
+
+def left_nothing(machines: list[Machine]) -> None:
+    await_(lambda: not any(one.left() for one in machines), "nothing is left", limit_s=60)
+
+
+@pytest.mark.parametrize(
+    ("workload", "storage", "launch", "parameters"),
+    [
+        pytest.param(MXNET, "pfs", "ssh", {}, marks=MX),
+        pytest.param(MXNET, "nodelocal", "srun", RECORDS, marks=MX),
+        pytest.param(MXNET, "gfarm", "mpirun", RECORDS, marks=[*MX, requires("gfarm")]),
+        pytest.param(CHAINERMN, "pfs", "srun", {"mode": "lazy"}, marks=CH),
+    ],
+)
+def test_ranks_on_two_nodes(
+    cluster: Cluster,
+    machines: list[Machine],
+    workload: Workload,
+    storage: str,
+    launch: str,
+    parameters: dict[str, str],
+) -> None:
+    cell = train(cluster, workload, storage, launch, **parameters)
+    record = cell.finish(DEADLINE_S)
+    assert record is not None and record["status"] == "ok", cell.said()
+    rows = (cell.seen / "operations.csv").read_text()
+    assert {"node01", "node02"} == {line.split(",")[3] for line in rows.splitlines()[1:]}
+    left_nothing(machines)
+
+
+@pytest.mark.parametrize(
+    ("workload", "launch", "machine", "words", "told"),
+    [
+        pytest.param(MXNET, "ssh", *RANK_1, marks=MX),
+        pytest.param(MXNET, "srun", *RANK_1, marks=MX),
+        pytest.param(MXNET, "ssh", *MPIRUN, marks=MX),
+        pytest.param(CHAINERMN, "ssh", *RANK_1, marks=CH),
+    ],
+)
+def test_a_process_is_killed(
+    cluster: Cluster,
+    machines: list[Machine],
+    workload: Workload,
+    launch: str,
+    machine: str,
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    cell = train(cluster, workload, "pfs", launch, mode="paper3", epochs="100000")
+    log = cell.seen / "workload.log"
+
+    def trains() -> bool:
+        return log.exists() and "epoch 1 of" in log.read_text()
+
+    await_(lambda: trains() or cell.ended(), "the ranks train", DEADLINE_S)
+    assert trains(), cell.said()
+    program = REPOSITORY / "workflows" / workload.name / "train.py"
+    victim = cell.pid(machine, *(word.format(program=program) for word in words))
+    os.kill(victim, signal.SIGKILL)
+    record = cell.finish(DEADLINE_S)
+    assert record is not None
+    assert record["reason"].endswith(f": {told}"), log.read_text()
+    left_nothing(machines)
+
+
+@requires("mxnet")
+def test_a_class_folder_is_missing_on_one_node_only(
+    cluster: Cluster, machines: list[Machine], images: Path
+) -> None:
+    for machine in machines:
+        shutil.copytree(images, machine.root() / "local/images")
+    (machines[1].root() / "local/images/n90000003").rename(machines[1].root() / "local/away")
+    cell = train(cluster, MXNET, "pfs", "ssh", data="/local/images")
+    record = cell.finish(DEADLINE_S)
+    for machine in machines:
+        shutil.rmtree(machine.root() / "local/images")
+    shutil.rmtree(machines[1].root() / "local/away")
+    assert record is not None
+    told = ": rank 1 on node02: /local/images: the class folder n90000003 is missing"
+    assert record["reason"].endswith(told)
+    left_nothing(machines)
