@@ -83,7 +83,7 @@ def load(places: Iterable[Path]) -> Tables:
     paths = [path for place in places for path in find(place)]
     records = [(str(path), read(path)) for path in dict.fromkeys(paths)]
     timed = [(path, record.operations) for path, record in records if record.operations]
-    traced = [path for path, record in records if record.trace]
+    traced = [path for path, record in records if record.trace.get("tables")]
     return Tables(
         cells=pl.DataFrame([_cell(path, record) for path, record in records], schema=CELLS),
         spans=_rows(SPANS, ((path, span) for path, record in records for span in record.spans)),

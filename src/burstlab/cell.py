@@ -119,6 +119,8 @@ class Cell:
             from burstlab.tracing.cell import CellTrace
 
             self.trace = CellTrace(request.cell_dir, request.trace)
+            self.facts["trace"] = self.trace.tool  # however it ends
+            self.issues.append(self.trace.caveat)
         with self.timeline.span("allocation"):
             self._hold_hosts()
         if why := self.storage.unavailable():
@@ -267,11 +269,6 @@ class Cell:
         prefix = self.trace.prefix(environment) if self.trace else []
         traced = {**environment, "BURSTLAB_TRACE": shlex.join(prefix)}
         status = self._spawn_and_wait(self.request.command, "workload.log", traced, prefix)
-        if self.trace:
-            virtual = isinstance(self.nodes, VirtualNodes)
-            hosts = 1 if virtual else len(self.request.allocation.hosts)
-            self.facts["trace"], issues = self.trace.collect(hosts)
-            self.issues += issues
         if status != 0:
             raise WorkloadFailed(status, reports.failure(self.request.cell_dir))
 
@@ -326,6 +323,16 @@ class Cell:
                 self.issues += [f"left behind: {what} (burstlab reap)" for what in left]
             else:
                 self.lease.release()
+        if self.trace and hasattr(self, "nodes"):
+            self._stop(self._collect_trace)
+
+    def _collect_trace(self) -> list[str]:
+        """Once all that is traced has ended: of a run that was stopped it is not whole."""
+        assert self.trace is not None
+        virtual = isinstance(self.nodes, VirtualNodes)
+        hosts = 1 if virtual else len(self.request.allocation.hosts)
+        self.facts["trace"], issues = self.trace.collect(hosts)
+        return issues
 
     def _stop(self, stop: Callable[[], Any]) -> None:
         """One step of the teardown; the next comes whatever this one says."""

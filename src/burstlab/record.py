@@ -76,7 +76,7 @@ class Record(NamedTuple):
     cache: Mapping[str, Any] = {}
     hosts: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    trace: Mapping[str, Any] = {}  # of a traced cell: by what, where, and the tables beside it
+    trace: Mapping[str, Any] = {}  # of a traced cell: by what; where, sums, the tables beside it
     provenance: Mapping[str, Any] = {}
     issues: tuple[str, ...] = ()  # why the numbers may not be trusted
     schema: str = SCHEMA

@@ -106,6 +106,12 @@ def test_only_traced_runs_still_make_a_timing_table(make: Make, tmp_path: Path) 
     assert main(["tell", "--records", str(tmp_path / "results"), "--output", str(tmp_path)]) == 0
 
 
+def test_a_traced_run_that_ended_before_its_trace_was_written(make: Make, tmp_path: Path) -> None:
+    make("gfarm", trace={"tool": "strace 6.1"})
+    tables = records.load([tmp_path])
+    assert tables.transfers.is_empty() and tables.timed().cells.is_empty()
+
+
 def test_a_missing_table_is_named(make: Make, tmp_path: Path) -> None:
     path = traced(make)
     (path.parent / TRACES[1]).unlink()

@@ -114,6 +114,10 @@ def test_a_stopped_cell_leaves_nothing(place: Place) -> None:
     until((place.root / "runs").exists, "the workload runs")
     cell.send_signal(signal.SIGTERM)
     assert cell.communicate(timeout=60) and cell.returncode == 143
+    record = place.record()
+    assert record is not None and record["trace"]["tool"].startswith("strace ")
+    assert any("traced by strace" in issue for issue in record["issues"])
+    assert not (place.cell / "trace").exists(), "what the tracers left has been collected"
     assert place.left_behind() == []
 
 

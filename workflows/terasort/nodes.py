@@ -9,6 +9,7 @@ whatever became of node.py, and can be traced.
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ class Nodes:
         place = self._place
         # On other hosts a cell's processes are known by both their names (burstlab.agent).
         mark = place.id if place.alone else f"{place.id}."
-        base = [sys.executable, str(NODE), mark, ",".join(place.hosts)]
+        traced = shlex.split(os.environ.get("BURSTLAB_TRACE", ""))
+        base = [*traced, sys.executable, str(NODE), mark, ",".join(place.hosts)]
         if place.alone:
             self._channels = [Channel([*base, name]) for name in place.names]
         else:

@@ -138,7 +138,7 @@ CAPABILITIES = {
     "bpftrace": Capability(
         "burstlab run --trace-io bpftrace",
         bpftrace,
-        "as root, install bpftrace (Debian's package of this name)",
+        "as root, make setup PARTS=trace installs it",
         optional="--trace-io by strace counts the same, and needs no rights",
     ),
     "pwrake": Capability(

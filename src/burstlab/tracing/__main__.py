@@ -28,7 +28,9 @@ def main(arguments: list[str]) -> int:
     at = arguments.index("--")
     way, directory, *places = arguments[:at]
     command = arguments[at + 1 :]
-    if os.environ.get(TRACED) == this_boot() or by_strace.tracer_of("self"):
+    # The kernel tells who is traced by strace; srun passes its variables on to who is not.
+    by_kernel = way == "bpftrace" and os.environ.get(TRACED) == this_boot()
+    if by_kernel or by_strace.tracer_of("self"):
         os.execvp(command[0], command)  # it is counted already
     os.environ[TRACED] = this_boot()
     part = Path(directory, f"{os.uname().nodename}.{os.getpid()}.json")

@@ -12,6 +12,7 @@ from typing import Any
 
 from burstlab.errors import ConfigurationError
 from burstlab.record import TRACES
+from burstlab.supervision import last_words
 from burstlab.tracing.strace import command as strace
 
 PARTS = "trace"  # directory below the cell's: a file of each tracer, until they are collected
@@ -33,7 +34,8 @@ class CellTrace:
 
     def __init__(self, cell_dir: Path, way: str) -> None:
         """``way``: one of burstlab.request.TRACERS. Raises ConfigurationError where it can't."""
-        self._tracer = {"strace": _strace, "bpftrace": _bpftrace}[way]()
+        self.tool = {"strace": _strace, "bpftrace": _bpftrace}[way]()
+        self.caveat = f"traced by {self.tool['tool']}: no time of this run is that of another"
         self._way = way
         self._cell_dir = cell_dir
         shutil.rmtree(cell_dir / PARTS, ignore_errors=True)
@@ -70,14 +72,13 @@ class CellTrace:
         _write(self._cell_dir / TRACES[1], REQUESTS, requests)
         shutil.rmtree(self._cell_dir / PARTS, ignore_errors=True)
         seen = sorted({*cut, *(part["host"] for part in parts)})
-        issues = [f"traced by {self._tracer['tool']}: no time of this run is that of another"]
-        issues += [f"the trace of {host} is not whole: its tracer ended early" for host in cut]
-        if len(seen) < hosts:
+        issues = [f"the trace of {host} is not whole: its tracer ended early" for host in cut]
+        if seen and len(seen) < hosts:
             issues.append(
                 f"traced on {', '.join(seen)} only, of {hosts} hosts: what ran on the others is "
                 "not in the trace"
             )
-        return {**self._tracer, **_totals(parts)}, [*issues, *_unseen(parts)]
+        return {**self.tool, **_totals(parts)}, [*issues, *_unseen(parts)]
 
 
 def _strace() -> dict[str, str]:
@@ -89,10 +90,9 @@ def _strace() -> dict[str, str]:
     true = shutil.which("true") or "true"
     tried = _asked(strace(os.devnull, [true]))
     if tried.returncode != 0:
-        said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
         raise ConfigurationError(
-            f"--trace-io: strace can't trace here: {said[-1]} (is ptrace allowed? see "
-            "kernel.yama.ptrace_scope; a container wants CAP_SYS_PTRACE)"
+            f"--trace-io: strace can't trace here: {last_words(tried.stderr)} (is ptrace allowed? "
+            "see kernel.yama.ptrace_scope; a container wants CAP_SYS_PTRACE)"
         )
     version = _asked(["strace", "-V"]).stdout.partition("\n")[0].split()[-1]
     return {"tool": f"strace {version}", "filter": "" if NO_FILTER in tried.stderr else "seccomp"}

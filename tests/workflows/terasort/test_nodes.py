@@ -3,6 +3,7 @@
 The two cells run side by side, each on two nodes.
 """
 
+import csv
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from burstlab.record import TRACES
 from tests.lab.cells import LabCell, Machine, await_, command_line, pids_on
 from tests.lab.cluster import NODES, REPOSITORY, Cluster
 from tests.lab.conftest import cluster as cluster
@@ -20,7 +22,7 @@ from tests.lab.conftest import cluster as cluster
 from .running import DEADLINE_S, SMALL
 
 pytestmark = [
-    pytest.mark.requires("root", "netns", "lab", "ssh", "terasort", "hadoop"),
+    pytest.mark.requires("root", "netns", "lab", "ssh", "trace", "terasort", "hadoop"),
     pytest.mark.slow,
     pytest.mark.timeout(900),  # of the fixture: JVMs on a loaded machine
 ]
@@ -51,6 +53,7 @@ def cells(
         cell = found[name] = LabCell(cluster, f"terasort-{name}", nodes)
         labels = {"workload": "terasort", **SMALL, "size_mb": SIZES_MB[name]}
         flags = [word for item in labels.items() for word in ("--label", "=".join(item))]
+        flags += ["--trace-io"] if name == "good" else []
         flags += ["--needs", "shared", "--check", f"{REPOSITORY}/workflows/terasort/check"]
         path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         run = f"exec {REPOSITORY}/workflows/terasort/run"
@@ -112,7 +115,11 @@ def test_a_node_manager_runs_on_each_node(
     log = (cell.seen / "hadoop/resourcemanager.log").read_text()
     for node in cell.nodes:
         assert f"{node}(cmPort" in log, f"no NodeManager of {node} has registered"
-    assert [what for node in cell.nodes for what in machines[node].left()] == []
+    assert record["trace"]["hosts"] == [*cell.nodes], "what a NodeManager starts is traced"
+    with (cell.seen / TRACES[0]).open(newline="") as rows:
+        ours = [row for row in csv.DictReader(rows) if row["place"] == "work"]
+    [reduced] = [row for row in ours if row["written_bytes"] == "1000000"]
+    assert reduced["path"].startswith("sorted/") and reduced["program"] == "java"
 
 
 def test_hadoop_listens_to_others_where_it_can_not_be_told_otherwise(
