@@ -3,7 +3,9 @@
 The cells of this file run side by side, on ports of their own: none disturbs another.
 """
 
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,3 +135,27 @@ def test_a_cell_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
     cell._child.send_signal(signal.SIGTERM)
     assert cell.status() == 128 + signal.SIGTERM
     assert cell.left_behind() == []
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[TeraCell]:
+    """A cell whose node-local disk of 200 MiB has 1 MiB left: less than a NodeManager bears."""
+    cell = TeraCell(tmp_path)
+    cell.scratch.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "none", cell.scratch], check=True)
+    try:
+        with (tmp_path / "scratch" / "filler").open("wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, 199 << 20)
+        yield cell
+    finally:
+        subprocess.run(["umount", cell.scratch], check=True)
+
+
+@pytest.mark.requires("root")
+def test_a_disk_that_is_too_full_is_told(full_disk: TeraCell) -> None:
+    full_disk.begin()
+    assert full_disk.status() == 1
+    assert "localhost: its NodeManager is UNHEALTHY: 1/1 local-dirs" in full_disk.reason()
+    assert "used space above threshold of 99.0%" in full_disk.reason()
+    (full_disk.scratch / "filler").unlink()
+    assert full_disk.left_behind() == []
