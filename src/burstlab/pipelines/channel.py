@@ -3,6 +3,7 @@
 import pickle
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 
 SIZE = struct.Struct("<Q")
@@ -32,6 +33,11 @@ class Channel:
         sizes = [size for (size,) in SIZE.iter_unpack(self._read(SIZE.size * count))]
         header = self._read(length)
         return pickle.loads(header, buffers=[self._read(size) for size in sizes])
+
+    def hang_up(self) -> None:
+        """Wake who waits at this end, with EOFError or OSError."""
+        with suppress(OSError):  # the other end has
+            self._end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End it."""

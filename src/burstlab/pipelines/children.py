@@ -1,11 +1,18 @@
-"""What every process of a pipeline does first, and how it tells an error."""
+"""What every process of a pipeline does first, how it tells an error, and how it is ended."""
 
+import atexit
+import multiprocessing.process
 import os
 import pickle
 import signal
 import threading
+import time
+from collections.abc import Sequence
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+
+PATIENCE_S = 5.0
 
 
 def settle() -> None:
@@ -29,3 +36,23 @@ def portable(error: Exception) -> Exception:
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
+
+
+def end(processes: Sequence[BaseProcess]) -> None:
+    """Kill them, and wait for them: together no longer than PATIENCE_S.
+
+    A read of a stalled file system may hold one beyond all signals. It ends with that read, and
+    neither this process nor Python at its own end waits for it.
+    """
+    for process in processes:
+        process.kill()
+    deadline = time.monotonic() + PATIENCE_S
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        if not wait([process.sentinel], 0):
+            atexit.register(_leave, process)
+
+
+def _leave(process: BaseProcess) -> None:
+    # What multiprocessing joins at its end, without a limit.
+    multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]

@@ -17,13 +17,15 @@ What is known to be wrong with the authors' program and is not so here:
 * a file that another process is just copying looks as if it were there: here it is copied under
   another name and renamed;
 * where the node-local disk is full, the copy process dies and the iterator waits for ever: here the
-  minibatch's ``take`` raises, as it does when a process of any stage is killed;
+  minibatch's ``take`` raises, as it does when a process of any stage is killed, or when a file does
+  not come within the time limit;
 * the baseline it was compared with buffered one minibatch, it a thousand: here ``ahead`` is equal.
 """
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -31,13 +33,20 @@ from queue import Empty
 from threading import Thread
 from typing import Any
 
-from burstlab.pipelines.children import portable, settle
-from burstlab.pipelines.decoding import Arrivals, check, submit
+from burstlab.pipelines.children import PATIENCE_S, end, portable, settle
+from burstlab.pipelines.decoding import Arrivals, check, name, submit
 from burstlab.pipelines.files import Files
-from burstlab.pipelines.interface import Indices, Minibatch, Options, Pipeline, PipelineError
+from burstlab.pipelines.interface import (
+    Indices,
+    Minibatch,
+    Options,
+    Pipeline,
+    PipelineError,
+    Stalled,
+)
 from burstlab.pipelines.workers import Workers
 
-PATIENCE_S = 5.0
+IDLE = -1  # in place of the sample that a copy process is at
 GLANCE_S = 0.05  # how often the second queue's reader looks whether everybody lives
 
 
@@ -54,13 +63,14 @@ class Paper3(Pipeline):
         self._lists = context.Queue(options.queue_length)
         self._copied = context.Queue(options.queue_length)
         self._generation = context.RawValue("Q", 0)
-        copying = (files, local, self._lists, self._copied, self._generation)
+        self._copying = context.RawArray("q", [IDLE] * options.copiers)
+        copying = (files, local, self._lists, self._copied, self._generation, self._copying)
         indexing = (self._plans, self._lists, self._generation)
         self._processes: list[BaseProcess] = [
             context.Process(target=_index, args=indexing, name="index", daemon=True)
         ] + [
-            context.Process(target=_copy, args=copying, name="copy", daemon=True)
-            for _ in range(options.copiers)
+            context.Process(target=_copy, args=(*copying, place), name="copy", daemon=True)
+            for place in range(options.copiers)
         ]
         for process in self._processes:
             process.start()
@@ -77,7 +87,16 @@ class Paper3(Pipeline):
         self._plans.put((self._generation.value, numbered))
 
     def take(self) -> Minibatch:
-        return self._arrivals.get(self._files, self._options.time_limit_s)
+        try:
+            return self._arrivals.get(self._files, self._options.time_limit_s)
+        except Stalled as stalled:
+            self._check_alive()
+            told = [
+                f"{process.name} process {process.pid} is at {name(self._files, index)}"
+                for process, index in zip(self._processes[1:], self._copying, strict=True)
+                if index != IDLE
+            ]
+            raise Stalled("; ".join([str(stalled), *told])) from stalled
 
     def reset(self) -> None:
         self._serial = 0
@@ -88,12 +107,10 @@ class Paper3(Pipeline):
         if self._arrivals.closed:
             return
         self._arrivals.close()
+        end(self._processes)
         for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.join(PATIENCE_S)  # a read of a dead file system may hold it
             shutil.rmtree(_half_files(self._local, process.pid), ignore_errors=True)
-        self._thread.join()
+        self._thread.join(PATIENCE_S)  # who was killed may have left half a message
         self._workers.close()
         for queue in (self._plans, self._lists, self._copied):
             queue.cancel_join_thread()
@@ -144,18 +161,17 @@ class Paper3(Pipeline):
             arrivals.put(generation, submit(self._workers, copied))
 
     def _from_second_queue(self) -> Iterator[tuple[int, int, Indices | Exception]]:
-        """Until the end; a stage that has died is told once and for all."""
+        """Until the end. Raises PipelineError when a process of stage 1 or 2 has died."""
         while not self._arrivals.closed:
-            try:
+            self._check_alive()
+            with suppress(Empty):
                 yield self._copied.get(timeout=GLANCE_S)
-            except Empty:
-                for process in self._processes:
-                    if not self._arrivals.closed and not process.is_alive():
-                        return self._tell_death(process)
 
-    def _tell_death(self, process: BaseProcess) -> None:
-        told = f"{process.name} process {process.pid} ended with {process.exitcode}"
-        self._arrivals.fail(PipelineError(f"paper3: {told}: look for what killed it (memory?)"))
+    def _check_alive(self) -> None:
+        for process in self._processes:
+            if not process.is_alive():
+                told = f"{process.name} process {process.pid} ended with {process.exitcode}"
+                raise PipelineError(f"paper3: {told}: look for what killed it (memory?)")
 
 
 class _Reading:
@@ -179,8 +195,10 @@ def _index(plans: Any, lists: Any, current: Any) -> None:
                 lists.put((generation, serial, indices))
 
 
-def _copy(files: Files, local: Path, lists: Any, copied: Any, current: Any) -> None:
-    """Stage 2: the files of a list, one after the other."""
+def _copy(
+    files: Files, local: Path, lists: Any, copied: Any, current: Any, copying: Any, place: int
+) -> None:
+    """Stage 2: the files of a list, one after the other; ``copying[place]`` tells which."""
     settle()
     half_files = _half_files(local, os.getpid())
     half_files.mkdir(parents=True)
@@ -190,11 +208,13 @@ def _copy(files: Files, local: Path, lists: Any, copied: Any, current: Any) -> N
             continue
         try:
             for index in indices:
+                copying[place] = int(index)
                 _copy_one(files.root / files.files[index], local / files.files[index], half_files)
         except Exception as error:
             copied.put((generation, serial, portable(error)))
         else:
             copied.put((generation, serial, indices))
+        copying[place] = IDLE
 
 
 def _copy_one(source: Path, target: Path, half_files: Path) -> None:

@@ -10,9 +10,8 @@ from pickle import PickleBuffer
 from typing import Any
 
 from burstlab.pipelines.channel import Channel, pair
+from burstlab.pipelines.children import PATIENCE_S, end, portable, settle
 from burstlab.pipelines.interface import PipelineError, Transport
-
-PATIENCE_S = 5.0
 
 Operation = Callable[[int, Any], Any]  # index, content (None: read it yourself) -> example
 
@@ -43,7 +42,8 @@ class Workers:
         """End them, whatever they are doing."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
-            process.end()
+            process.hang_up()
+        end([process.process for process in self._processes])
         self._threads.shutdown(wait=True)
         while self._processes:
             self._processes.pop().forget()
@@ -60,10 +60,10 @@ class _Process:
     def __init__(self, operation: Operation) -> None:
         self._channel, theirs = pair()
         context = get_context()
-        self._process: BaseProcess = context.Process(
+        self.process: BaseProcess = context.Process(
             target=_serve, args=(theirs, operation), name="decode", daemon=True
         )
-        self._process.start()
+        self.process.start()
         theirs.close()
 
     def call(self, index: int, content: Any) -> Any:
@@ -71,29 +71,27 @@ class _Process:
             self._channel.send((index, content))
             done, result = self._channel.receive()
         except (EOFError, OSError) as error:
-            self._process.join(PATIENCE_S)
+            self.process.join(PATIENCE_S)
             raise PipelineError(
-                f"decode worker {self._process.pid} ended with status {self._process.exitcode} "
+                f"decode worker {self.process.pid} ended with status {self.process.exitcode} "
                 f"at sample {index}: look for what killed it (memory?)"
             ) from error
         if done:
             return result
         raise result
 
-    def end(self) -> None:
-        self._process.kill()
-        self._process.join(PATIENCE_S)  # a read of a dead file system may hold it
+    def hang_up(self) -> None:
+        """Wake the thread that waits for it, though it may never answer."""
+        self._channel.hang_up()
 
     def forget(self) -> None:
         self._channel.close()
-        if self._process.exitcode is not None:
-            self._process.close()
+        if self.process.exitcode is not None:
+            self.process.close()
 
 
 def _serve(channel: Channel, operation: Operation) -> None:
     """What a worker process does, until its parent ends."""
-    from burstlab.pipelines.children import settle
-
     settle()
     try:
         while True:
@@ -104,8 +102,6 @@ def _serve(channel: Channel, operation: Operation) -> None:
 
 
 def _attempt(operation: Operation, index: int, content: Any) -> tuple[bool, Any]:
-    from burstlab.pipelines.children import portable
-
     try:
         return True, operation(index, content)
     except Exception as error:

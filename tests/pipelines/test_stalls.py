@@ -1,0 +1,112 @@
+"""A parallel file system that stalls: who is told what, who may end, and what is left."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burstlab.pipelines import Mode, Options, PipelineError, Stalled, open_pipeline
+from tests.pfs.emulator import FREE, Emulator, emulated
+from tests.pipelines.small_set import COUNT, Numbered, make
+from tests.polling import until
+
+pytestmark = pytest.mark.requires("burstio", "fuse")
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from burstlab.pipelines import Options, Stalled, open_pipeline
+from tests.pipelines.small_set import COUNT, Numbered
+mode, root, local, limit = sys.argv[1:]
+files = Numbered(root, [f"{index % 5}/{index}" for index in range(COUNT)])
+options = Options(local=Path(local), time_limit_s=float(limit))
+with open_pipeline(mode, files, options) as pipeline:
+    pipeline.plan([[1, 2], [3, 4]])
+    pipeline.take()
+"""
+
+
+@pytest.fixture
+def pfs(tmp_path: Path) -> Iterator[Emulator]:
+    backing = tmp_path / "pfs" / "backing"
+    make(backing)
+    with emulated(tmp_path / "pfs", *FREE, backing=backing) as running:
+        yield running
+
+
+def stall(pfs: Emulator) -> None:
+    pfs.process.send_signal(signal.SIGUSR1)
+    until(lambda: pfs.says("stalled"), "the stall")
+
+
+def go_on(pfs: Emulator) -> None:
+    pfs.process.send_signal(signal.SIGUSR1)
+    until(lambda: pfs.says("going on"), "the end of the stall")
+
+
+def files_of(pfs: Emulator) -> Numbered:
+    return Numbered(pfs.work, [f"{index % 5}/{index}" for index in range(COUNT)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["direct", "paper3"])
+def test_a_program_ends_while_the_source_stalls(mode: Mode, tmp_path: Path, pfs: Emulator) -> None:
+    stall(pfs)
+    local, said = tmp_path / "local", tmp_path / "said"
+    command = [sys.executable, "-c", PROGRAM, mode, pfs.work, local, "1"]
+    with said.open("wb") as output:  # what hangs in the kernel holds it open
+        program = subprocess.Popen(command, stderr=output)
+    assert program.wait(60) == 1
+    told = said.read_text().splitlines()[-1]
+    assert f"Stalled: {pfs.work}/1/1: " in told
+    held = re.findall(r"copy process ([0-9]+) is at (\S+?)(?=;|$)", told)
+    if mode == "paper3":
+        assert {path for _, path in held} == {f"{pfs.work}/1/1", f"{pfs.work}/3/3"}
+    assert not list(local.glob(".copying.*"))
+    go_on(pfs)
+    until(lambda: not any(Path("/proc", pid).exists() for pid, _ in held), "the copiers' end")
+    assert not list(local.glob(".copying.*"))
+
+
+def test_a_stall_that_is_over_is_forgotten(tmp_path: Path, pfs: Emulator) -> None:
+    stall(pfs)
+    options = Options(local=tmp_path / "local", time_limit_s=0.3, copiers=1)
+    with open_pipeline("paper3", files_of(pfs), options) as pipeline:
+        pipeline.plan([[1, 2], [3]])
+        with pytest.raises(Stalled, match=f"copy process [0-9]+ is at {pfs.work}/1/1$"):
+            pipeline.take()
+        go_on(pfs)
+        assert until(lambda: _taken(pipeline), "the minibatch") == [1, 2]
+
+
+def _taken(pipeline: object) -> list[int] | None:
+    try:
+        return list(pipeline.take().indices)  # type: ignore[attr-defined]
+    except Stalled:
+        return None
+
+
+@pytest.mark.slow
+def test_a_copy_process_killed_in_a_stall_is_named(tmp_path: Path, pfs: Emulator) -> None:
+    options = Options(local=tmp_path / "local", time_limit_s=60.0)
+    with open_pipeline("paper3", files_of(pfs), options) as pipeline:
+        pipeline.plan([[0]])
+        pipeline.take()
+        stall(pfs)
+        pipeline.plan([[index] for index in range(1, COUNT)])
+        copiers = [p.pid for p in multiprocessing.active_children() if p.name == "copy"]
+        waiting = Path("/proc", str(copiers[0]), "wchan")
+        until(lambda: "request_wait" in waiting.read_text(), "the copier's wait")
+        os.kill(copiers[0], signal.SIGKILL)
+        go_on(pfs)
+        with pytest.raises(PipelineError, match=f"copy process {copiers[0]} ended with -9"):
+            for _ in range(1, COUNT):
+                pipeline.take()
+    assert not list((tmp_path / "local").glob(".copying.*"))
+    assert not multiprocessing.active_children()
