@@ -236,8 +236,10 @@ class Cell:
         from burstlab.lazy import LazyStaging
 
         assert self.request.manifest is not None  # the command sees to it
-        manifest, order = self.request.manifest, self.request.order
-        self.lazy = LazyStaging(self.nodes, manifest.path, self.pfs.seen(manifest.root), order)
+        request, manifest = self.request, self.request.manifest
+        source = self.pfs.seen(manifest.root)
+        self.lazy = LazyStaging(self.nodes, manifest.path, source, request.order, request.peers)
+        self.facts["dataset"]["peers"] = request.peers
         self.lazy.start()
         return self.lazy.data
 

@@ -2,14 +2,18 @@
 
 On every host an agent of burstio (docs/prefetching.md) shows the data set in a directory, fills a
 cache on node-local storage in the order of a list, and reads what is wanted earlier from the
-source. Programs that know of it ask the agent for minibatches instead.
+source. Programs that know of it ask the agent for minibatches instead. With peers, the agents read
+for one another: each caches a part, and is asked for it by the others.
 """
 
 import json
+import secrets
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +30,18 @@ ACTIONS = "burstlab.lazy"
 class LazyStaging:
     """The agents of all hosts; virtual nodes share one, as they share their storage's path."""
 
-    def __init__(self, nodes: Nodes, manifest: Path, source: Path, order: Path | None) -> None:
-        """``manifest`` and ``order`` are seen by all hosts; ``source`` is the data set's root."""
+    def __init__(
+        self, nodes: Nodes, manifest: Path, source: Path, order: Path | None, peers: bool
+    ) -> None:
+        """``manifest`` and ``order`` are seen by all hosts; ``source`` is the data set's root.
+
+        ``peers``: the agents read for one another; for hosts that are not virtual.
+        """
         self._nodes = nodes
         self._only = nodes.hosts[0].name if isinstance(nodes, VirtualNodes) else ""
         self._arguments = {"manifest": str(manifest), "source": str(source)}
         self._arguments |= {"order": str(order or "")}
+        self._peers = [host.name for host in nodes.hosts] if peers else []
         self._running = False
         self.data = data_directory(nodes.hosts[0])
         self.socket = _directory(nodes.hosts[0]) / "agent" / "socket"
@@ -40,7 +50,12 @@ class LazyStaging:
     def start(self) -> None:
         """Returns when the data set can be read on every host; the cache fills from then on."""
         self._running = True
-        self._nodes.call(f"{ACTIONS}:start_here", only=self._only, **self._arguments)
+        listening = self._nodes.call(
+            f"{ACTIONS}:start_here", only=self._only, peers=self._peers, **self._arguments
+        )
+        if self._peers:
+            key = secrets.token_hex(32)
+            self._nodes.call(f"{ACTIONS}:introduce_here", addresses=listening, key=key)
 
     def stop(self) -> None:
         """Write what is to be written, and keep the counters; harmless when done before."""
@@ -55,10 +70,15 @@ def data_directory(host: Host) -> Path:
     return _directory(host) / "dataset"
 
 
-def start_here(node: Node, manifest: str, source: str, order: str, only: str) -> None:
-    """Node action: start the host's agent. Raises StagingError with its last words."""
+def start_here(
+    node: Node, manifest: str, source: str, order: str, only: str, peers: list[str]
+) -> str | None:
+    """Node action: start the host's agent. Raises StagingError with its last words.
+
+    One that has peers is not ready yet, and where it listens for them is returned: ADDRESS:PORT.
+    """
     if only not in ("", node.host.name):
-        return
+        return None
     directory, data = _directory(node.host), data_directory(node.host)
     node.lease.directory(directory)
     data.mkdir(0o700)
@@ -68,16 +88,20 @@ def start_here(node: Node, manifest: str, source: str, order: str, only: str) ->
     command += ["--cache", directory / "cache", "--mount", data]
     command += ["--statistics", directory / "statistics.json"]
     command += ["--order", order] if order else []
-    log = directory / "agent.log"
-    with log.open("wb") as output:
-        child = node.lease.spawn(command, CHILD, output)
-    deadline = time.monotonic() + READY_S
-    while b"ready" not in log.read_bytes().splitlines():
-        if child.poll() is not None or time.monotonic() > deadline:
-            del node.lease.children[CHILD]
-            said = last_words(log.read_text(errors="replace"))
-            raise StagingError(f"--staging lazy: the agent is not ready: {said}")
-        time.sleep(0.005)
+    command += ["--peers", node.host.name, _address(node.host.name, peers)] if peers else []
+    with _log(node.host).open("wb") as output:
+        stdin = subprocess.PIPE if peers else subprocess.DEVNULL
+        node.lease.spawn(command, CHILD, output, stdin=stdin)
+    return _said(node, "listening" if peers else "ready")
+
+
+def introduce_here(node: Node, addresses: Mapping[str, str], key: str) -> None:
+    """Node action: tell the host's agent who its peers are. Raises StagingError as start_here."""
+    stdin = node.lease.children[CHILD].stdin
+    assert stdin is not None
+    with suppress(BrokenPipeError), stdin:  # it has ended, and said why
+        stdin.write(json.dumps({"addresses": addresses, "key": key}).encode() + b"\n")
+    _said(node, "ready")
 
 
 def stop_here(node: Node, only: str) -> dict[str, Any] | None:
@@ -103,6 +127,34 @@ def stop_here(node: Node, only: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return counters
+
+
+def _said(node: Node, word: str) -> str:
+    """The rest of the line that begins with this word, once the host's agent has said it."""
+    child, log = node.lease.children[CHILD], _log(node.host)
+    deadline = time.monotonic() + READY_S
+    while True:
+        for line in log.read_text(errors="replace").splitlines(keepends=True):
+            if line.startswith(word) and line.endswith("\n"):
+                return line.removeprefix(word).strip()
+        if child.poll() is not None or time.monotonic() > deadline:
+            del node.lease.children[CHILD]
+            said = last_words(log.read_text(errors="replace"))
+            raise StagingError(f"--staging lazy: the agent is not ready: {said}")
+        time.sleep(0.005)
+
+
+def _address(own: str, names: list[str]) -> str:
+    """This host's own address for the others: its name may mean the loopback to itself."""
+    other = next((name for name in names if name != own), "localhost")
+    family, kind, _, _, address = socket.getaddrinfo(other, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as route:
+        route.connect(address)  # of a datagram socket: sends nothing
+        return str(route.getsockname()[0])
+
+
+def _log(host: Host) -> Path:
+    return _directory(host) / "agent.log"
 
 
 def _directory(host: Host) -> Path:

@@ -36,6 +36,7 @@ class Request(NamedTuple):
     staging: str = "none"
     staging_method: str = "copy"  # of eager staging: one of STAGING_METHODS
     order: Path | None = None  # of lazy staging: a list of paths
+    peers: bool = False  # of lazy staging: hosts read for one another
     cache: str = "as-is"
     drop_caches: str = ""
     stage_out: tuple[str, ...] = ()

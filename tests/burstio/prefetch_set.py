@@ -47,10 +47,25 @@ def held_by(pid: int | str = "self") -> tuple[list[str], int]:
 def agent(
     directory: Path, files: list[str], *options: object
 ) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
-    """An agent's socket and process; it is ended at its standard input's end."""
+    """A ready agent's socket and process; it is ended at its standard input's end."""
+    with starting(directory, files, *options) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        yield socket_of(directory), process
+
+
+def socket_of(directory: Path) -> Path:
+    return directory / "agent" / "socket"
+
+
+@contextmanager
+def starting(
+    directory: Path, files: list[str], *options: object
+) -> Iterator[subprocess.Popen[str]]:
+    """An agent that may not be ready yet."""
     (directory / "files").write_text("".join(f"{name}\n" for name in files))
-    socket = directory / "agent" / "socket"
-    command = [sys.executable, "-m", "burstio.agent", "--while-stdin", "--socket", socket]
+    command: list[object] = [sys.executable, "-m", "burstio.agent", "--while-stdin"]
+    command += ["--socket", socket_of(directory)]
     command += ["--root", directory / "data", "--files", directory / "files", *options]
     with subprocess.Popen(
         [os.fspath(part) if isinstance(part, Path) else str(part) for part in command],
@@ -59,9 +74,7 @@ def agent(
         text=True,
     ) as process:
         try:
-            assert process.stdout
-            assert process.stdout.readline() == "ready\n"
-            yield socket, process
+            yield process
         finally:
             assert process.stdin
             process.stdin.close()

@@ -102,6 +102,13 @@ def test_a_list_that_names_no_file_is_told(place: Place, manifest: Path) -> None
     assert place.left_behind() == []
 
 
+def test_virtual_nodes_have_no_peers(place: Place, manifest: Path) -> None:
+    done = place.run(*lazy(manifest), "--nodes", "2", "--peers", run=["true"])
+    assert done.returncode != 0
+    assert "--peers: " in done.stderr and "virtual nodes share one" in done.stderr
+    assert place.record() is None
+
+
 def test_a_killed_agent_is_the_reason(place: Place, manifest: Path) -> None:
     with place.start(*lazy(manifest), run=["sleep", "60"]) as cell:
         agents = until(lambda: _agents(place), "an agent")

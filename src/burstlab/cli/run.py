@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--staging", choices=STAGINGS, default="none")
     add("--staging-method", choices=STAGING_METHODS, default="copy", help="burstlab stage -h")
     add("--order", metavar="FILE", help="lazy staging: paths, one a line, first come first read")
+    add("--peers", action="store_true", help="lazy staging: hosts read for one another")
     add("--cache", choices=STATES, default="as-is", help="page cache before the workload")
     add("--drop-caches", default="", metavar="COMMAND", help="the site's own, on every host")
     add("--needs", type=_words(NEEDS), default=(), help=f"of the storage: {','.join(NEEDS)}")
@@ -128,6 +129,11 @@ def request(arguments: argparse.Namespace) -> Request:
             f"--launch local reaches this host only, and the cell has {len(allocation.hosts)}: "
             "--launch ssh, or --virtual for virtual nodes of this machine"
         )
+    if arguments.peers and (arguments.staging != "lazy" or allocation.virtual):
+        raise ConfigurationError(
+            "--peers: it is for the hosts of --staging lazy, each of which has an agent; "
+            "virtual nodes share one"
+        )
     return Request(
         key=key,
         allocation=allocation,
@@ -144,6 +150,7 @@ def request(arguments: argparse.Namespace) -> Request:
         staging=arguments.staging,
         staging_method=arguments.staging_method,
         order=_absolute(arguments.order) if arguments.order else None,
+        peers=arguments.peers,
         cache=arguments.cache,
         drop_caches=shlex.join(_split("--drop-caches", arguments.drop_caches)),
         stage_out=_globs(arguments.stage_out),

@@ -15,6 +15,7 @@ from burstio._burstio import (
     __version__,
 )
 from burstio.order import Shard, given, in_order, shuffled
+from burstio.peers import Peers
 from burstio.reader import Reader
 
 connect = Client
@@ -27,6 +28,7 @@ __all__ = [
     "Engine",
     "Listening",
     "PeerLost",
+    "Peers",
     "Progress",
     "Reader",
     "Sample",

@@ -3,6 +3,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, final
 
+from burstio.peers import Peers
+
 __version__: str
 
 class StagingFault(Exception):
@@ -149,6 +151,7 @@ class Engine(_Feeds):
         keep: bool = False,
         segments: bool = True,
         tee: bool = True,
+        peers: Peers | None = None,
         time_limit_s: float = 30.0,
     ) -> Engine: ...
     def mount(self, directory: str | os.PathLike[str], order: Sequence[int] | None = None) -> Mount:

@@ -3,6 +3,10 @@
 Programs that know nothing of it find the data set in a directory (``--mount``), while the cache is
 filled in the order of a list (``--order``).
 
+Agents of several nodes may read for one another (``--peers NAME ADDRESS``). Each then says
+``listening ADDRESS:PORT`` and waits for a line on its standard input, the same for all of them:
+``{"key": "64 hexadecimal digits", "addresses": {"NAME": "ADDRESS:PORT", ...}}``.
+
 It says ``ready`` on its standard output when ranks may connect, and ends, after all it has read
 is written, at SIGTERM, SIGINT, or with ``--while-stdin`` at the end of its standard input.
 """
@@ -17,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from burstio._burstio import Engine, Mount
+from burstio.peers import Peers, address_of, listen
 
 SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
@@ -25,9 +30,10 @@ def main() -> int:
     """Serve until told to end; 1 where a read, the disk or a user could not be waited for."""
     arguments = _parser().parse_args()
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # before there are threads
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         data = _data(arguments)
-        engine = _engine(data, arguments)
+        engine = _engine(data, _peers(arguments), arguments)
         agent = engine.serve(arguments.socket)
         mount = _mount(engine, data.files, arguments)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -61,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", action="store_true", help="leave the cache for a later run")
     add("--no-segments", action="store_true", help="a file of its own for every sample cached")
     add("--no-tee", action="store_true", help="write to the cache first, then read it again")
+    add("--peers", nargs=2, metavar=("NAME", "ADDRESS"), help="of this node, for the others")
     add("--time-limit-s", type=float, default=30.0)
     add("--mount", type=Path, help="show the data set in this directory, read only (FUSE)")
     add("--order", type=Path, help="paths, one a line: in which order the cache is filled")
@@ -88,7 +95,23 @@ def _data(arguments: argparse.Namespace) -> _Data:
     return _Data(root, _lines(arguments.files), None, "")
 
 
-def _engine(data: _Data, arguments: argparse.Namespace) -> Engine:
+def _peers(arguments: argparse.Namespace) -> Peers | None:
+    """All of them, once somebody tells who they are."""
+    if arguments.peers is None:
+        return None
+    name, address = arguments.peers
+    listener = listen(address)
+    print(f"listening {address_of(listener)}", flush=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # there is nothing to be written yet
+    line = sys.stdin.buffer.readline()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    if not line:
+        raise ValueError("nobody told who the peers are")
+    told = json.loads(line)
+    return Peers(name, told["addresses"], bytes.fromhex(told["key"]), listener)
+
+
+def _engine(data: _Data, peers: Peers | None, arguments: argparse.Namespace) -> Engine:
     return Engine(
         data.root,
         data.files,
@@ -103,6 +126,7 @@ def _engine(data: _Data, arguments: argparse.Namespace) -> Engine:
         keep=arguments.keep,
         segments=not arguments.no_segments,
         tee=not arguments.no_tee,
+        peers=peers,
         time_limit_s=arguments.time_limit_s,
     )
 

@@ -1,5 +1,6 @@
 //! `burstio.Engine`, `burstio.Agent`, `burstio.Client`: the lazy prefetcher.
 
+mod peers;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::prefetch::agent::{Agent, Client, ClientError};
 use crate::prefetch::mount::Mount;
 use crate::prefetch::order::Permutations;
 use crate::prefetch::{CacheOptions, Engine, EngineOptions, ReadError, Source};
+use peers::PyPeers;
 use stream::Feed;
 pub use stream::{PySample, PyStream};
 
@@ -62,7 +64,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (root, files, *, sizes=None, identity="", memory_bytes=256 << 20,
         in_flight=(8, 256), look_ahead=16_384, cache=None, cache_bytes=None, cache_keep_free=0.05,
-        keep=false, segments=true, tee=true, time_limit_s=30.0))]
+        keep=false, segments=true, tee=true, peers=None, time_limit_s=30.0))]
     #[allow(clippy::too_many_arguments)] // keywords in Python
     fn new(
         py: Python<'_>,
@@ -79,6 +81,7 @@ impl PyEngine {
         keep: bool,
         segments: bool,
         tee: bool,
+        peers: Option<PyPeers>,
         time_limit_s: f64,
     ) -> PyResult<Self> {
         if sizes
@@ -107,7 +110,7 @@ impl PyEngine {
             look_ahead,
             cache,
             tee,
-            peers: None,
+            peers: peers.map(|peers| peers.options(py)).transpose()?,
             time_limit,
         };
         let engine = py.detach(|| {
