@@ -8,6 +8,7 @@ import pytest
 
 from burstlab.pipelines import MODES, Options, open_pipeline
 from tests.pipelines.small_set import COUNT, Numbered, make
+from tests.polling import until
 
 pytestmark = pytest.mark.requires("torch", "burstio")
 
@@ -43,6 +44,22 @@ def test_the_loader_gives_what_the_sampler_says(mode: str, tmp_path: Path) -> No
                 if epoch == 1:  # broken off
                     break
             assert labels == wanted[: 8 if epoch == 1 else COUNT]
+
+
+def test_the_next_epoch_is_read_before_this_one_ends(tmp_path: Path) -> None:
+    from torch.utils.data import BatchSampler, DistributedSampler
+
+    from burstlab.pipelines.torch import loader
+
+    made = make(tmp_path / "pfs")
+    files = Tensors(made.root, made.files)
+    sampler = DistributedSampler(files, num_replicas=2, rank=0, seed=4)  # another half each time
+    with open_pipeline("lazy", files, Options(time_limit_s=60.0)) as pipeline:
+        batches = loader(pipeline, BatchSampler(sampler, 8, drop_last=False))
+        taken = iter(batches)
+        next(taken)
+        next(taken)
+        until(lambda: pipeline.statistics()["source_opens"] > COUNT // 2, "the next epoch's files")
 
 
 @pytest.mark.parametrize("mode", ["direct", "lazy"])

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
+from burstlab.pipelines.epochs import Epochs
 from burstlab.pipelines.interface import Indices, Pipeline
 
 
@@ -13,8 +14,7 @@ class Prefetched(IterableDataset):
 
     ``batches`` is a ``torch.utils.data.BatchSampler`` over any sampler (for DDP over a
     DistributedSampler, whose ``set_epoch`` counts as ever), or any other iterable of index lists.
-    An epoch's lists are told to the pipeline when its iteration begins. Raises what
-    ``Pipeline.take`` raises; what is left of an iteration that was broken off is forgotten.
+    When they are asked for, and what is raised, is told in ``burstlab.pipelines.epochs``.
     """
 
     def __init__(
@@ -23,17 +23,15 @@ class Prefetched(IterableDataset):
         batches: Iterable[Indices],
         collate: Callable[[list[Any]], Any] = default_collate,
     ) -> None:
-        self.pipeline, self.batches, self.collate = pipeline, batches, collate
+        self.batches, self.collate = batches, collate
+        self._epochs = Epochs(pipeline, batches)
 
     def __len__(self) -> int:
         return len(self.batches)  # type: ignore[arg-type]  # DataLoader asks only who has one
 
     def __iter__(self) -> Iterator[Any]:
-        epoch = [list(indices) for indices in self.batches]
-        self.pipeline.reset()
-        self.pipeline.plan(epoch)
-        for _ in epoch:
-            yield self.collate(self.pipeline.take().examples)
+        for minibatch in self._epochs:
+            yield self.collate(minibatch.examples)
 
 
 def loader(
