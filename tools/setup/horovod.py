@@ -1,4 +1,4 @@
-"""Horovod for MXNet: compiled once, against this machine's MPI, and put into MXNet's environment.
+"""Horovod for MXNet: compiled once, with gloo and this machine's MPI, put into its environment.
 
 There is no wheel of it anywhere. It is compiled in the environment it is for, since it takes
 MXNet's headers from there, and kept for the next time that environment is made.
@@ -20,7 +20,7 @@ PROGRAMS = ("g++", "make", "mpicxx")
 CHOSEN = {
     "HOROVOD_WITH_MXNET": "1",
     "HOROVOD_WITH_MPI": "1",
-    "HOROVOD_WITHOUT_GLOO": "1",
+    "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_PYTORCH": "1",
     "HOROVOD_WITHOUT_TENSORFLOW": "1",
 }
@@ -64,9 +64,14 @@ def _compile(root: Path, venv: Path, kept: Path) -> Path:
     return next(kept.glob("*.whl"))
 
 
+def choices() -> bytes:
+    """How it is compiled: part of what tells one environment from another."""
+    return repr(sorted(CHOSEN.items())).encode()
+
+
 def _digest(root: Path, venv: Path) -> str:
     """Of all that it is compiled from and against."""
-    found = hashlib.sha256(repr(sorted(CHOSEN.items())).encode())
+    found = hashlib.sha256(choices())
     for name in ("requirements.lock", "horovod.lock"):
         found.update((root / "envs" / PART / name).read_bytes())
     for program in (venv / "bin" / "python", "mpicxx"):

@@ -71,7 +71,10 @@ def _make(root: Path, name: str, uv: Path, venv: Path) -> bool:
 
 def _digest(root: Path, name: str) -> str:
     found = hashlib.sha256(str(root).encode())
-    compiled = ("horovod.lock",) if name == horovod.PART else ()
+    compiled: tuple[str, ...] = ()
+    if name == horovod.PART:
+        compiled = ("horovod.lock",)
+        found.update(horovod.choices())
     for list_ in (*LISTS, *compiled):
         found.update((root / "envs" / name / list_).read_bytes())
     return found.hexdigest()

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from meeting import meet
 from parameters import Parameters
 
 from burstlab.launch import ranks
@@ -13,7 +14,14 @@ from burstlab.training.launch import main
 def variables(chosen: Parameters) -> Mapping[str, str]:
     """What every rank gets on every host, beside its parameters."""
     readers = str(chosen.readers or ranks.cores(chosen.ranks))
-    return {"MXNET_READERS": readers, "MXNET_CPU_WORKER_NTHREADS": readers}  # they decode
+    own = {"MXNET_READERS": readers, "MXNET_CPU_WORKER_NTHREADS": readers}  # they decode
+    own |= dict.fromkeys(("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"), chosen.collectives)
+    if chosen.collectives == "gloo":
+        hosts = ranks.hosts()
+        address, port = meet(hosts[-1])
+        own |= {"HOROVOD_GLOO_RENDEZVOUS_ADDR": address, "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}
+        own["MXNET_HOSTS"] = f"{hosts[0]} {hosts[-1]}"
+    return own
 
 
 if __name__ == "__main__":

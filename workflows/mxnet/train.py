@@ -14,12 +14,15 @@ from typing import Any
 
 import horovod.mxnet as hvd
 import mxnet as mx
+import psutil
+from meeting import own_address
 from mxnet import autograd, gluon
 from mxnet.gluon.model_zoo import vision
 from parameters import Parameters
 from reading import JpegFiles, RecordIO
 from share import Image, Share
 
+from burstlab.errors import BurstlabError
 from burstlab.training.images import LIST, check_folders, listed
 from burstlab.training.rank import TooFew, guarded
 from burstlab.training.schedule import DECAY, MOMENTUM, RATE, RATE_BATCH, WARM_UP
@@ -31,6 +34,8 @@ SEED = 7
 def main() -> None:
     """Train, and leave what rank 0 reports in BURSTLAB_CELL_DIR."""
     began, chosen = time.time(), Parameters.of("mxnet", os.environ)
+    if chosen.collectives == "gloo":
+        meet_by_gloo()
     hvd.init()
     device = mx.gpu(hvd.local_rank()) if mx.context.num_gpus() else mx.cpu()
     share = Share(hvd.rank(), hvd.size(), images())
@@ -59,13 +64,45 @@ def main() -> None:
     }
     everyones = hvd.allgather_object(mine, name="reports")
     if hvd.rank() == 0:
-        collectives = "NCCL" if mx.context.num_gpus() and hvd.nccl_built() else "MPI"
+        collectives = "gloo" if hvd.gloo_enabled() else "MPI"
+        if mx.context.num_gpus() and hvd.nccl_built():
+            collectives = "NCCL"
         about = {
             "device": str(device.device_type),
             "engine": f"MXNet {mx.__version__}, Horovod {version('horovod')}, {collectives}",
             "started": [started, began],
         }
         write_report(Path(os.environ["BURSTLAB_CELL_DIR"]), chosen, share, everyones, about)
+
+
+class NoGloo(BurstlabError):
+    """Horovod can't do what is asked."""
+
+
+def meet_by_gloo() -> None:
+    """Tell Horovod what mpirun knows of this rank, and by which network interface gloo is to go."""
+    if not hvd.gloo_built():
+        raise NoGloo("collectives gloo: this Horovod was compiled without (HOROVOD_WITH_GLOO=1)")
+    rank, size, local_rank, local_size = (
+        int(os.environ[f"OMPI_COMM_WORLD_{name}"])
+        for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+    )
+    host = os.environ["BURSTLAB_HOST"]
+    first, last = os.environ["MXNET_HOSTS"].split()
+    own = own_address(last if host == first else first)
+    interfaces = psutil.net_if_addrs().items()
+    [interface] = [name for name, found in interfaces if own in {one.address for one in found}]
+    told = {
+        "HOSTNAME": host,
+        "RANK": rank,
+        "SIZE": size,
+        "LOCAL_RANK": local_rank,
+        "LOCAL_SIZE": local_size,
+        "CROSS_RANK": rank // local_size,  # all hosts have as many ranks, one host after another
+        "CROSS_SIZE": size // local_size,
+        "GLOO_IFACE": os.environ.get("HOROVOD_GLOO_IFACE", interface),
+    }
+    os.environ.update({f"HOROVOD_{name}": str(value) for name, value in told.items()})
 
 
 class Training:

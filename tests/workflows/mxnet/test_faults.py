@@ -14,6 +14,12 @@ def test_mpirun_is_killed_while_all_train(place: Place) -> None:
 
 
 @pytest.mark.slow
+def test_a_rank_is_killed_whose_gradients_go_over_gloo(place: Place) -> None:
+    told = f"{ENDED} 137: rank 1 on localhost was killed by SIGKILL"
+    assert struck(place, "1", collectives="gloo") == told
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["jpeg", "recordio"])
 def test_a_truncated_image(spoilt: Place, format: str) -> None:
     victim, reason = truncated(spoilt, format=format)
@@ -25,6 +31,7 @@ def test_a_truncated_image(spoilt: Place, format: str) -> None:
     ("parameters", "told"),
     [
         ({"format": "png"}, "MXNET_FORMAT=png: there are recordio, jpeg"),
+        ({"collectives": "nccl"}, "MXNET_COLLECTIVES=nccl: there are mpi, gloo"),
         ({"batch": "0"}, "MXNET_BATCH=0: a whole number from 1 is wanted"),
     ],
 )

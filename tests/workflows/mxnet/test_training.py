@@ -16,10 +16,14 @@ TIMES = ("training_time", "epoch_1_time", "epoch_2_time", "minibatch_wait_time")
 TIMES += ("first_minibatch_time", "process_start_time")
 
 
-@pytest.mark.parametrize("format", ["jpeg", pytest.param("recordio", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("format", "collectives", "told"), [("jpeg", "gloo", "gloo"), ("recordio", "mpi", "MPI")]
+)
 @pytest.mark.slow
-def test_a_training_comes_to_a_good_end(place: Place, format: str) -> None:
-    record = place.run(format=format)
+def test_a_training_comes_to_a_good_end(
+    place: Place, format: str, collectives: str, told: str
+) -> None:
+    record = place.run(format=format, collectives=collectives)
     assert record["status"] == "ok", record["reason"] + place.log()
     assert "2 ranks have the same parameters" in (place.cell / "check.log").read_text()
 
@@ -35,7 +39,7 @@ def test_a_training_comes_to_a_good_end(place: Place, format: str) -> None:
     assert math.isclose(epochs, seconds, abs_tol=1e-5), "neither start nor packing is in it"
 
     facts = record["workload_facts"]
-    assert facts["engine"] == "MXNet 1.9.1, Horovod 0.28.1, MPI"
+    assert facts["engine"] == f"MXNet 1.9.1, Horovod 0.28.1, {told}"
     assert facts["images_per_epoch"] == "32 of 32"
     assert facts["format"] == format
     with (place.cell / "operations.csv").open(newline="") as file:

@@ -64,7 +64,7 @@ def left_nothing(machines: list[Machine]) -> None:
 @pytest.mark.parametrize(
     ("workload", "storage", "launch", "parameters"),
     [
-        pytest.param(MXNET, "pfs", "ssh", {}, marks=MX),
+        pytest.param(MXNET, "pfs", "ssh", {"collectives": "gloo"}, marks=MX),
         pytest.param(MXNET, "nodelocal", "srun", RECORDS, marks=MX),
         pytest.param(MXNET, "gfarm", "mpirun", RECORDS, marks=[*MX, requires("gfarm")]),
         pytest.param(CHAINERMN, "pfs", "srun", {"mode": "lazy"}, marks=CH),
