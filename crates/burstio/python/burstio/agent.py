@@ -14,6 +14,7 @@ is written, at SIGTERM, SIGINT, or with ``--while-stdin`` at the end of its stan
 import argparse
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -31,6 +32,8 @@ def main() -> int:
     arguments = _parser().parse_args()
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # before there are threads
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for reads, and for many peers
     try:
         data = _data(arguments)
         engine = _engine(data, _peers(arguments), arguments)
