@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefetch_rows import table
+from prefetch_nodes import counters
+from prefetch_rows import ROOM, table
 
 from burstlab.cache import bring, issues
 from burstlab.dataset.images import make_images
@@ -173,41 +174,23 @@ def traffic(bench: Bench) -> None:
     half = engine(bench, cache_bytes=bench.size_bytes / 2, memory_bytes=8 << 20)
     bench.run("half a cache", mode="lazy", options=half, epochs=5, decode=False)
     for ranks in (2, 4):
-        bench.results[f"{ranks} ranks"].append(shared(bench, ranks))
+        shared(bench, f"{ranks} ranks", ranks)
+    for peers in (False, True):
+        room = ("--cache-bytes", str(ROOM * bench.size_bytes))
+        name = "two nodes, peers" if peers else "two nodes"
+        shared(bench, name, 2, epochs=5, nodes=2, peers=peers, options=room)
 
 
-def shared(bench: Bench, ranks: int) -> dict[str, Any]:
-    """Ranks of one node at one agent, for two epochs; its counters."""
-    local, report = bench.base / "local", bench.base / "report.json"
-    shutil.rmtree(local, ignore_errors=True)
-    local.mkdir(mode=0o700)
-    socket = local / "socket"
+def shared(bench: Bench, name: str, ranks: int, epochs: int = 2, **more: Any) -> None:
+    """Ranks at the agents of one node or more; the agents' counters."""
     with mounted(bench) as (root, _):
-        command = [sys.executable, "-m", "burstio.agent", "--socket", str(socket)]
-        command += ["--root", str(root / "images"), "--files", str(bench.base / "list")]
-        command += ["--cache", str(local / "cache"), "--statistics", str(report)]
-        agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert agent.stdout is not None
-        agent.stdout.readline()  # ready
         specification = {
-            "source": "pipeline", "mode": "lazy", "list": str(bench.base / "list"), "epochs": 2,
-            "files": len(bench.names), "seed": SEED, "batch_size": BATCH_SIZE, "decode": False,
-            "root": str(root / "images"), "options": {"agent": str(socket)},
+            "source": "pipeline", "mode": "lazy", "list": str(bench.base / "list"),
+            "epochs": epochs, "files": len(bench.names), "seed": SEED, "batch_size": BATCH_SIZE,
+            "decode": False, "root": str(root / "images"),
         }  # fmt: skip
-        script = str(Path(__file__).with_name("epochs.py"))
-        loops = [
-            subprocess.Popen(
-                [sys.executable, script, json.dumps({**specification, "rank": (rank, ranks)})],
-                stdout=subprocess.DEVNULL,
-            )
-            for rank in range(ranks)
-        ]
-        if any([loop.wait(LIMIT_S) for loop in loops]):
-            sys.exit(f"{ranks} ranks: one of them failed")
-        agent.terminate()
-        agent.wait(60)
-    found: dict[str, Any] = json.loads(report.read_text())
-    return {"statistics": found}
+        found = counters(specification, bench.base / "local", ranks, LIMIT_S, **more)
+    bench.results[name].append({"statistics": found})
 
 
 def ablation(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+ROOM = 0.6  # of the data set in each of two nodes' caches: half, and what chance wants
 LINE = "{:66} {:>8}  {:18} {}"
 Run = Mapping[str, Any]
 
@@ -104,9 +105,15 @@ class Rows:
         half = [(read - 1) / 4 for read in half]
         show("PFS bytes / data set, each warm epoch, cache of half of it", half, "<= 0.50")
         for ranks in (2, 4):
-            counters = [run["statistics"] for run in self.results[f"{ranks} ranks"]]
-            opens = [one["source_opens"] / self.files for one in counters]
-            show(f"{ranks} ranks, one agent, two epochs: PFS opens / files", opens, "1.0")
+            name = f"{ranks} ranks, one agent, two epochs"
+            show(f"{name}: PFS opens / files", self.opens(f"{ranks} ranks"), "1.0")
+        for name, how, aim in (("two nodes", "", ""), ("two nodes, peers", " as peers", "1.0")):
+            what = f"two nodes{how}, caches of {ROOM} of it, five epochs: PFS opens / files"
+            show(what, self.opens(name), aim)
+
+    def opens(self, name: str) -> list[float]:
+        """Files that were opened on the parallel file system, for each file that there is."""
+        return [run["statistics"]["source_opens"] / self.files for run in self.results[name]]
 
     def ablation(self) -> None:
         """How much faster than direct a cold epoch of a part of the files is, and how much slower
