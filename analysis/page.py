@@ -63,10 +63,12 @@ class Page:
         top = self._lines([title], self.height - MARGIN, fontsize=TITLE_PT, weight="bold")
         self._lines(head, top, fontsize=SUBTITLE_PT, color=GREY)
         top = self.foot_height
+        before = ""
         for about, told in foot:
-            self._lines([about], top, fontsize=NOTE_PT, weight="bold")
+            self._lines([about] if about != before else [], top, fontsize=NOTE_PT, weight="bold")
             top = self._lines(told, top, left=MARGIN + ABOUT, fontsize=NOTE_PT, color=GREY)
             top -= _height(PARAGRAPH, NOTE_PT)
+            before = about
 
     def axes(self, left: float, bottom: float, width: float, height: float) -> Axes:
         """Axes with their corner ``left`` from the page's edge, ``bottom`` above the notes."""

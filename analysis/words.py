@@ -67,8 +67,9 @@ def conditions(cells: pl.DataFrame) -> list[Note]:
     caches = sorted(set(ran["cache_state"].drop_nulls()))
     parts += [f"cache: {', '.join(caches)}"] if caches else []
     parts += [f"{cores} cores, {cpu}" for _, cores, cpu in hosts.head(2).iter_rows()]
-    loads = ran["load_before"].drop_nulls().to_list()
-    parts += [f"load before a run: {min(loads):.1f} to {max(loads):.1f}"] if loads else []
+    loads = [f"{load:.1f}" for load in sorted(ran["load_before"].drop_nulls())]
+    ends = dict.fromkeys([loads[0], loads[-1]]) if loads else []
+    parts += [f"load before a run: {' to '.join(ends)}"] if loads else []
     parts += [f"nodes: {origin}" for origin in sorted(set(ran["allocation"].drop_nulls()))]
     parts += ["the parallel file system is emulated"] if ran["pfs_emulated"].any() else []
     return [Note("Conditions", " · ".join(parts) + ".")]

@@ -181,6 +181,11 @@ def test_no_text_leaves_the_page(make: Make, tmp_path: Path, name: str) -> None:
     assert outside(draw(name, tmp_path).canvas) == []
 
 
+def test_the_load_of_one_run_is_one_number(make: Make, tmp_path: Path) -> None:
+    make("pfs", provenance={"hostname": "laptop", "load_before": 0.44})
+    assert "load before a run: 0.4 ·" in words(draw("sawada-1", tmp_path).canvas)
+
+
 def test_the_conditions_of_the_runs_are_told(make: Make, tmp_path: Path) -> None:
     for repeat, before in ((1, 0.1), (2, 2.5)):
         machine = {"hostname": "laptop", "cores": 2, "cpu_model": "A CPU", "load_before": before}

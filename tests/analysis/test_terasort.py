@@ -55,6 +55,10 @@ def sorted_by(path: Path, seconds: float) -> None:
     path.write_text(json.dumps(record))
 
 
+def test_notes_about_one_thing_have_one_heading(draw: Any) -> None:
+    assert words(draw(8).canvas).split().count("Paper") == 1
+
+
 @pytest.mark.parametrize(("number", "factor"), [(5, 1), (6, 2), (7, 3)])
 def test_the_time_of_each_program_against_nodes(draw: Any, number: int, factor: int) -> None:
     drawing = draw(number)
