@@ -7,10 +7,12 @@ mod attributes;
 pub mod costs;
 mod extended;
 pub mod later;
+mod listing;
 mod names;
 mod nodes;
 mod open;
 mod serving;
+mod status;
 
 use std::ffi::CString;
 use std::io;

@@ -1,31 +1,23 @@
-//! Operations on names and attributes: the metadata server's half.
+//! Operations on names: the metadata server's half, with [`super::listing`] and [`super::status`].
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 
-use fuser::{FileAttr, RenameFlags, TimeOrNow};
+use fuser::{FileAttr, RenameFlags};
 use rustix::fs::{
-    AtFlags, Dev, FileType, Gid, Mode, OFlags, Stat, StatVfs, Timestamps, Uid, chmodat, chownat,
-    fstat, fsync, ftruncate, linkat, mkdirat, mknodat, openat, readlinkat, renameat, renameat_with,
-    statat, symlinkat, unlinkat, utimensat,
+    AtFlags, Dev, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fstat, linkat, mkdirat, mknodat,
+    openat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, Result};
 
-use super::attributes::{attributes, attributes_of_top, timespec};
+use super::attributes::attributes;
 use super::nodes::{Node, Nodes};
-use super::open::Open;
 
 const ITSELF: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
-
-/// An open directory, and its entries as they were when it was read from its beginning.
-pub struct Directory {
-    node: Option<Arc<Node>>,
-    entries: Mutex<Arc<Vec<OsString>>>,
-}
 
 /// Who an operation is done for.
 #[derive(Clone, Copy)]
@@ -34,17 +26,6 @@ pub struct Caller {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-}
-
-/// What setattr is to change: chmod(2), chown(2), truncate(2), utimensat(2) in one.
-#[derive(Default)]
-pub struct Changes {
-    pub mode: Option<u32>,
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub size: Option<u64>,
-    pub atime: Option<TimeOrNow>,
-    pub mtime: Option<TimeOrNow>,
 }
 
 impl Nodes {
@@ -81,72 +62,17 @@ impl Nodes {
         }
     }
 
-    fn known(&self, directory: &Node, name: &OsStr) -> Result<FileAttr> {
+    pub(super) fn known(&self, directory: &Node, name: &OsStr) -> Result<FileAttr> {
         let found = statat(directory.place().directory()?, name, ITSELF)?;
         let node = self.remember(directory, name, &found)?;
         node.tell(&found);
         Ok(attributes(node.number, &found))
     }
 
-    fn told(&self, node: &Node) -> Result<FileAttr> {
+    pub(super) fn told(&self, node: &Node) -> Result<FileAttr> {
         let found = node.place().stat()?;
         node.tell(&found);
         Ok(attributes(node.number, &found))
-    }
-
-    /// stat(2), fstat(2).
-    pub fn getattr(&self, number: u64, open: Option<&Open>) -> Result<FileAttr> {
-        let Some(node) = self.find(number)? else {
-            return Ok(attributes_of_top());
-        };
-        let Some(open) = open else {
-            let _names = self.names();
-            return self.told(&node);
-        };
-        let found = fstat(&open.file)?;
-        node.tell(&found);
-        Ok(attributes(number, &found))
-    }
-
-    /// Whether the attributes of this node have just been sent.
-    pub fn attributes_came_along(&self, number: u64) -> bool {
-        matches!(self.find(number), Ok(Some(node)) if node.attributes_came_along())
-    }
-
-    /// chmod(2), chown(2), truncate(2), utimensat(2).
-    pub fn setattr(&self, number: u64, open: Option<&Open>, changes: &Changes) -> Result<FileAttr> {
-        let node = self.writing(number)?;
-        let _names = self.names();
-        let place = node.place();
-        let (directory, name, itself) = place.at();
-        if let Some(mode) = changes.mode {
-            let mode = Mode::from_raw_mode(mode & 0o7777);
-            chmodat(directory, &name, mode, AtFlags::empty())?; // links have no mode
-        }
-        if changes.uid.is_some() || changes.gid.is_some() {
-            let (uid, gid) = (
-                changes.uid.map(Uid::from_raw),
-                changes.gid.map(Gid::from_raw),
-            );
-            chownat(directory, &name, uid, gid, itself)?;
-        }
-        if let Some(size) = changes.size {
-            match open {
-                Some(open) => ftruncate(&open.file, size)?,
-                None => ftruncate(place.open(OFlags::WRONLY)?, size)?,
-            }
-        }
-        if changes.atime.is_some() || changes.mtime.is_some() {
-            let times = Timestamps {
-                last_access: timespec(changes.atime),
-                last_modification: timespec(changes.mtime),
-            };
-            utimensat(directory, &name, &times, itself)?;
-        }
-        match open {
-            Some(_) => self.getattr(number, open),
-            None => self.told(&node),
-        }
     }
 
     /// readlink(2).
@@ -278,86 +204,6 @@ impl Nodes {
         }
     }
 
-    /// opendir(3).
-    pub fn opendir(&self, number: u64) -> Result<Directory> {
-        Ok(Directory {
-            node: self.find(number)?,
-            entries: Mutex::default(),
-        })
-    }
-
-    /// The entries of an open directory, read anew when they are wanted from the beginning.
-    pub fn list(&self, directory: &Directory, anew: bool) -> Result<Arc<Vec<OsString>>> {
-        if anew {
-            let found = self.names_in(directory)?;
-            *directory.entries.lock().expect("cloning does not panic") = Arc::new(found);
-        }
-        Ok(directory
-            .entries
-            .lock()
-            .expect("cloning does not panic")
-            .clone())
-    }
-
-    fn names_in(&self, directory: &Directory) -> Result<Vec<OsString>> {
-        let Some(node) = &directory.node else {
-            let names = self
-                .exports
-                .iter()
-                .map(|export| export.name.as_bytes().to_vec());
-            return Ok(names.map(OsString::from_vec).collect());
-        };
-        let opened = node.place().open(OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut names = Vec::new();
-        for entry in rustix::fs::Dir::new(opened)? {
-            names.push(OsString::from_vec(entry?.file_name().to_bytes().to_vec()));
-        }
-        Ok(names)
-    }
-
-    /// An entry of a listing with its attributes; None where it went since. Counts as a lookup,
-    /// but for `.` and `..`.
-    pub fn listed(&self, directory: &Directory, name: &OsStr) -> Result<Option<FileAttr>> {
-        let _names = self.names();
-        let found = match (&directory.node, is_dot(name)) {
-            (None, _) => {
-                let same =
-                    |export: &&super::nodes::Export| export.name.as_bytes() == name.as_bytes();
-                self.exports
-                    .iter()
-                    .find(same)
-                    .map_or(Err(Errno::NOENT), |e| self.told(&e.top))
-            }
-            (Some(node), true) => self.told(node),
-            (Some(node), false) => self.known(node, name),
-        };
-        match found {
-            Err(Errno::NOENT) => Ok(None),
-            found => found.map(Some),
-        }
-    }
-
-    /// fsync(2) of a directory.
-    pub fn fsyncdir(&self, directory: &Directory) -> Result<()> {
-        match &directory.node {
-            None => Ok(()),
-            Some(node) => fsync(node.place().open(OFlags::RDONLY | OFlags::DIRECTORY)?),
-        }
-    }
-
-    /// statvfs(3); the mount point itself answers for the first export.
-    pub fn statfs(&self, number: u64) -> Result<StatVfs> {
-        let node = self
-            .find(number)?
-            .unwrap_or_else(|| self.exports[0].top.clone());
-        let _names = self.names();
-        let (path, _) = match node.place() {
-            held @ super::nodes::Place::Held(_) => held.path(),
-            super::nodes::Place::Named(directory, _) => super::nodes::Place::Held(directory).path(),
-        };
-        rustix::fs::statvfs(path)
-    }
-
     /// open(2) with O_CREAT: the new file's attributes and descriptor.
     pub fn create(
         &self,
@@ -379,11 +225,6 @@ impl Nodes {
         node.tell(&found);
         Ok((attributes(node.number, &found), file))
     }
-}
-
-/// `.` and `..`, which the kernel does not take for lookups.
-pub fn is_dot(name: &OsStr) -> bool {
-    matches!(name.as_bytes(), b"." | b"..")
 }
 
 /// A server that runs as root made it; the client's user is to own it.

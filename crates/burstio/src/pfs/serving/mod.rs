@@ -1,64 +1,43 @@
 //! The file system as the kernel asks for it: what each operation costs, and when it is answered.
 
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+mod data;
+mod handles;
+mod listing;
+mod replies;
+mod stall;
+
+use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
+    Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
 
 use super::attributes::STRIPE_BYTES;
 use super::costs::{Costs, Emulation};
 use super::extended::{is_free, is_security};
 use super::later::Later;
-use super::names::{Caller, Changes, Directory, is_dot};
+use super::listing::Directory;
+use super::names::Caller;
 use super::nodes::Nodes;
 use super::open::{Open, passed};
+use super::status::Changes;
+use handles::Handles;
+use replies::{attr, code, created, empty, entry, filling, opened, place, text, value};
+pub use stall::Stall;
 
-/// What a client may go on believing without asking the server: acdirmin and acregmin of nfs(5).
-const NAMES_VALID: Duration = Duration::from_secs(30);
-const ATTRIBUTES_VALID: Duration = Duration::from_secs(3);
-/// Directory entries with attributes in one reply of a server, of about 1 MiB.
-const ENTRIES_PER_MESSAGE: u64 = 1024;
 /// Reads ahead that the kernel may have asked for at once; others wait there.
 const BACKGROUND: u16 = 1024;
+/// The end of an operation that costs nothing, in the seconds of [`Later`].
+const AT_ONCE: f64 = 0.0;
 const ALIVE: &str = "no thread panics under this lock";
-
-/// Whether the servers answer.
-#[derive(Default)]
-pub struct Stall {
-    stalled: Mutex<bool>,
-    over: Condvar,
-}
-
-impl Stall {
-    /// Begin or end it; returns whether it is now.
-    pub fn toggle(&self) -> bool {
-        let mut stalled = self.stalled.lock().expect(ALIVE);
-        *stalled = !*stalled;
-        self.over.notify_all();
-        *stalled
-    }
-
-    /// As a client waits for dead servers: for ever.
-    fn wait(&self) {
-        let stalled = self.stalled.lock().expect(ALIVE);
-        let _going_on = self
-            .over
-            .wait_while(stalled, |stalled| *stalled)
-            .expect(ALIVE);
-    }
-}
 
 /// The file system.
 pub struct Served {
@@ -69,38 +48,6 @@ pub struct Served {
     notifier: Arc<OnceLock<Notifier>>,
     open: Handles<Open>,
     directories: Handles<Directory>,
-}
-
-struct Handles<T> {
-    known: Mutex<HashMap<u64, Arc<T>>>,
-    next: AtomicU64,
-}
-
-impl<T> Handles<T> {
-    fn new() -> Self {
-        Self {
-            known: Mutex::default(),
-            next: AtomicU64::new(1),
-        }
-    }
-
-    fn add(&self, opened: T) -> FileHandle {
-        let number = self.next.fetch_add(1, Relaxed);
-        self.known
-            .lock()
-            .expect(ALIVE)
-            .insert(number, Arc::new(opened));
-        FileHandle(number)
-    }
-
-    fn get(&self, handle: FileHandle) -> Result<Arc<T>> {
-        let known = self.known.lock().expect(ALIVE);
-        known.get(&handle.0).cloned().ok_or(Errno::BADF)
-    }
-
-    fn remove(&self, handle: FileHandle) -> Option<Arc<T>> {
-        self.known.lock().expect(ALIVE).remove(&handle.0)
-    }
 }
 
 impl Served {
@@ -138,76 +85,12 @@ impl Served {
     fn known(&self, handle: Option<FileHandle>) -> Option<Arc<Open>> {
         handle.and_then(|handle| self.open.get(handle).ok())
     }
-
-    /// An opened file, and what the kernel is to do with it.
-    fn opened(&self, number: u64, file: OwnedFd, flags: i32) -> Result<(FileHandle, FopenFlags)> {
-        let open = Open::new(file, flags);
-        let mut answer = FopenFlags::empty();
-        if !open.changes {
-            answer |= FopenFlags::FOPEN_NOFLUSH;
-        }
-        let node = self.nodes.reading(number)?;
-        let found = fstat(&open.file)?;
-        if !node.was_told_other(&found) {
-            answer |= FopenFlags::FOPEN_KEEP_CACHE;
-        } else if let Some(notifier) = self.notifier.get() {
-            let _ = notifier.inval_inode(INodeNo(number), -1, 0); // attributes; or they expire
-        }
-        Ok((self.open.add(open), answer))
-    }
-
-    /// What was written must be on the servers; returns when it is.
-    fn committed(&self, open: &Open, always: bool) -> Option<f64> {
-        let stored = open.stored_s.lock().expect(ALIVE).take();
-        let now = self.later.now();
-        match stored {
-            None if !always => None,
-            stored => Some(self.costs.commit(now, stored.unwrap_or(now))),
-        }
-    }
-}
-
-fn code(errno: Errno) -> fuser::Errno {
-    fuser::Errno::from_i32(errno.raw_os_error())
 }
 
 fn caller(request: &Request) -> Caller {
     Caller {
         uid: request.uid(),
         gid: request.gid(),
-    }
-}
-
-fn entry(reply: ReplyEntry) -> impl FnOnce(Result<FileAttr>) + Send {
-    move |result| match result {
-        Ok(found) => {
-            reply.entry_with_ttls(&ATTRIBUTES_VALID, &NAMES_VALID, &found, Generation(0));
-        }
-        Err(errno) => reply.error(code(errno)),
-    }
-}
-
-fn attr(reply: ReplyAttr) -> impl FnOnce(Result<FileAttr>) + Send {
-    move |result| match result {
-        Ok(found) => reply.attr(&ATTRIBUTES_VALID, &found),
-        Err(errno) => reply.error(code(errno)),
-    }
-}
-
-fn empty(reply: ReplyEmpty) -> impl FnOnce(Result<()>) + Send {
-    move |result| match result {
-        Ok(()) => reply.ok(),
-        Err(errno) => reply.error(code(errno)),
-    }
-}
-
-/// A value of an extended attribute, or only its size where 0 bytes are wanted.
-fn value(reply: ReplyXattr, size: u32) -> impl FnOnce(Result<Vec<u8>>) + Send {
-    move |result| match result {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() > size as usize => reply.error(code(Errno::RANGE)),
-        Ok(value) => reply.data(&value),
-        Err(errno) => reply.error(code(errno)),
     }
 }
 
@@ -278,11 +161,7 @@ impl Filesystem for Served {
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
-        let answer = |result: Result<std::ffi::CString>| match result {
-            Ok(text) => reply.data(text.as_bytes()),
-            Err(errno) => reply.error(code(errno)),
-        };
-        self.metadata(|| self.nodes.readlink(number.0), answer);
+        self.metadata(|| self.nodes.readlink(number.0), text(reply));
     }
 
     fn mknod(
@@ -371,13 +250,7 @@ impl Filesystem for Served {
             self.opened(found.ino.0, file, flags)
                 .map(|opened| (found, opened))
         };
-        let answer = |result| match result {
-            Ok((found, (handle, flags))) => {
-                reply.created(&NAMES_VALID, &found, Generation(0), handle, flags);
-            }
-            Err(errno) => reply.error(code(errno)),
-        };
-        self.metadata(create, answer);
+        self.metadata(create, created(reply));
     }
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -393,11 +266,7 @@ impl Filesystem for Served {
             drop(names);
             self.opened(number.0, file, flags.0)
         };
-        let answer = |result| match result {
-            Ok((handle, flags)) => reply.opened(handle, flags),
-            Err(errno) => reply.error(code(errno)),
-        };
-        self.metadata(open, answer);
+        self.metadata(open, opened(reply));
     }
 
     fn read(
@@ -411,17 +280,8 @@ impl Filesystem for Served {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.stall.wait();
-        let began = self.later.now();
-        match self
-            .open
-            .get(handle)
-            .and_then(|open| open.read(size as usize, offset))
-        {
-            Ok(bytes) => {
-                let end = self.costs.transfer(began, bytes.len());
-                self.later.at(end, move || reply.data(&bytes));
-            }
+        match self.fetch(handle, offset, size as usize) {
+            Ok((bytes, end)) => self.later.at(end, move || reply.data(&bytes)),
             Err(errno) => reply.error(code(errno)),
         }
     }
@@ -438,18 +298,7 @@ impl Filesystem for Served {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.stall.wait();
-        let began = self.later.now();
-        let done = self.open.get(handle).and_then(|open| {
-            let count = open.write(&self.nodes, bytes, offset)?;
-            if open.direct {
-                return Ok((count, self.costs.transfer(began, count)));
-            }
-            let (end, stored) = self.costs.write_behind(began, count);
-            *open.stored_s.lock().expect(ALIVE) = Some(stored);
-            Ok((count, end))
-        });
-        match done {
+        match self.store(handle, offset, bytes) {
             Ok((count, end)) => self.later.at(end, move || reply.written(count as u32)),
             Err(errno) => reply.error(code(errno)),
         }
@@ -463,13 +312,8 @@ impl Filesystem for Served {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.stall.wait();
-        let done = self.open.get(handle).and_then(|open| {
-            let end = self.committed(&open, false);
-            end.map(|end| open.flush().map(|()| end)).transpose()
-        });
-        match done {
-            Ok(end) => self.later.at(end.unwrap_or(0.0), move || reply.ok()),
+        match self.flushed(handle) {
+            Ok(end) => self.later.at(end, move || reply.ok()),
             Err(errno) => reply.error(code(errno)),
         }
     }
@@ -482,13 +326,8 @@ impl Filesystem for Served {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.stall.wait();
-        let done = self.open.get(handle).and_then(|open| {
-            open.sync(data_only)?;
-            Ok(self.committed(&open, true))
-        });
-        match done {
-            Ok(end) => self.later.at(end.unwrap_or(0.0), move || reply.ok()),
+        match self.synced(handle, data_only) {
+            Ok(end) => self.later.at(end, move || reply.ok()),
             Err(errno) => reply.error(code(errno)),
         }
     }
@@ -534,11 +373,7 @@ impl Filesystem for Served {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let answer = |result| match result {
-            Ok(place) => reply.offset(place),
-            Err(errno) => reply.error(code(errno)),
-        };
-        self.metadata(|| self.open.get(handle)?.seek(offset, whence), answer);
+        self.metadata(|| self.open.get(handle)?.seek(offset, whence), place(reply));
     }
 
     fn opendir(&self, _: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -549,9 +384,6 @@ impl Filesystem for Served {
         }
     }
 
-    /// Entries from number `offset` on, with their attributes, until the reply is full.
-    ///
-    /// The kernel asks a few KiB at a time; what is paid for are the batches a server sends.
     fn readdirplus(
         &self,
         _: &Request,
@@ -560,21 +392,8 @@ impl Filesystem for Served {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        self.stall.wait();
-        let began = self.later.now();
-        let listed = self.directories.get(handle).and_then(|directory| {
-            let names = self.nodes.list(&directory, offset == 0)?;
-            self.fill(&directory, &names, offset, &mut reply)
-        });
-        match listed {
-            Ok(place) => {
-                let batches = |entries: u64| entries.div_ceil(ENTRIES_PER_MESSAGE);
-                let end = match batches(place) - batches(offset) {
-                    0 => 0.0,
-                    more => self.costs.metadata(began, more),
-                };
-                self.later.at(end, move || reply.ok());
-            }
+        match self.list(handle, offset, &mut reply) {
+            Ok(end) => self.later.at(end, move || reply.ok()),
             Err(errno) => reply.error(code(errno)),
         }
     }
@@ -604,20 +423,7 @@ impl Filesystem for Served {
     }
 
     fn statfs(&self, _: &Request, number: INodeNo, reply: ReplyStatfs) {
-        let answer = |result: Result<rustix::fs::StatVfs>| match result {
-            Ok(found) => reply.statfs(
-                found.f_blocks,
-                found.f_bfree,
-                found.f_bavail,
-                found.f_files,
-                found.f_ffree,
-                found.f_bsize as u32,
-                found.f_namemax as u32,
-                found.f_frsize as u32,
-            ),
-            Err(errno) => reply.error(code(errno)),
-        };
-        self.metadata(|| self.nodes.statfs(number.0), answer);
+        self.metadata(|| self.nodes.statfs(number.0), filling(reply));
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
@@ -657,31 +463,5 @@ impl Filesystem for Served {
 
     fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         self.metadata(|| self.nodes.removexattr(number.0, name), empty(reply));
-    }
-}
-
-impl Served {
-    /// Put entries from number `offset` on into a reply; returns the number of the next.
-    fn fill(
-        &self,
-        directory: &Directory,
-        names: &[OsString],
-        offset: u64,
-        reply: &mut ReplyDirectoryPlus,
-    ) -> Result<u64> {
-        for (place, name) in (offset..).zip(names.iter().skip(offset as usize)) {
-            let Some(found) = self.nodes.listed(directory, name)? else {
-                continue; // it went since
-            };
-            let counted = !is_dot(name);
-            let next = place + 1;
-            if reply.add(found.ino, next, name, &NAMES_VALID, &found, Generation(0)) {
-                if counted {
-                    self.nodes.forget(found.ino.0, 1);
-                }
-                return Ok(place);
-            }
-        }
-        Ok(names.len() as u64)
     }
 }
