@@ -117,7 +117,8 @@ def _contexts(argv: Sequence[str], environment: Mapping[str, str], per_host: int
         if number and host != names[0] and "BURSTLAB_CELL" in own:
             own["BURSTLAB_CELL"] += f".{host}"
         yield from ("--host", f"{host}:{per_host}", "-np", str(per_host))
-        yield from ("env", *(f"{name}={value}" for name, value in own.items()), *argv)
+        yield from ("env", *(f"{name}={value}" for name, value in own.items()))
+        yield from (*shlex.split(os.environ.get("BURSTLAB_TRACE", "")), *argv)
 
 
 def reason(said: Sequence[str], status: int, where: Sequence[str], own: str) -> str:

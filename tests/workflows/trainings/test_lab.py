@@ -1,5 +1,6 @@
 """Ranks on two nodes of a lab: reached as the cell reaches them, ended wherever one is hurt."""
 
+import csv
 import os
 import shutil
 import signal
@@ -45,6 +46,7 @@ def train(
     workload: Workload,
     storage: str,
     launch: str,
+    *more: str,
     data: str = f"{SHARED}/images",
     **parameters: str,
 ) -> LabCell:
@@ -53,7 +55,7 @@ def train(
     workflow = REPOSITORY / "workflows" / workload.name
     flags = ["--nodes", "2", "--cores-per-node", "1", "--check", f"{workflow}/check"]
     run = f"exec env BURSTLAB_DATA={data} {workflow}/run"
-    cell.submit(storage, run, *flags, *workload.labels(**parameters), launch=launch)
+    cell.submit(storage, run, *flags, *more, *workload.labels(**parameters), launch=launch)
     return cell
 
 
@@ -83,6 +85,22 @@ def test_ranks_on_two_nodes(
     assert record is not None and record["status"] == "ok", cell.said()
     rows = (cell.seen / "operations.csv").read_text()
     assert {"node01", "node02"} == {line.split(",")[3] for line in rows.splitlines()[1:]}
+    left_nothing(machines)
+
+
+@requires("mxnet", "trace")
+def test_what_ranks_read_is_counted_on_every_node(
+    cluster: Cluster, machines: list[Machine], images: Path
+) -> None:
+    cell = train(cluster, MXNET, "pfs", "ssh", "--trace-io")
+    record = cell.finish(DEADLINE_S)
+    assert record is not None and record["status"] == "ok", cell.said()
+    assert sorted(record["trace"]["hosts"]) == list(BOTH)
+    with (cell.seen / "trace-files.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["path"].endswith(".JPEG")]
+    assert {row["host"] for row in rows} == set(BOTH)
+    whole = sum(path.stat().st_size for path in images.glob("*/*.JPEG"))
+    assert sum(int(row["read_bytes"]) for row in rows) == 2 * whole, "two epochs"
     left_nothing(machines)
 
 
