@@ -3,6 +3,8 @@
 Data-parallel training with ChainerMN, one line per input pipeline (sections 4.2 to 4.4, appendix).
 """
 
+from functools import partial
+
 import polars as pl
 
 from analysis.breakdown import PHASES, stacked
@@ -11,7 +13,7 @@ from analysis.references import printed, reference
 from analysis.registry import Drawing, figure
 from analysis.series import labelled, medians, metric, parameter
 from analysis.tables import Tables
-from analysis.words import Note, absent, conditions, count, issues, seconds
+from analysis.words import Note, absent, conditions, count, issues, seconds, trained
 
 TRAINING = pl.col("workload") == "chainermn"
 DEFAULTS = {"mode": "lazy", "batch": "32", "ranks": "4"}
@@ -50,28 +52,25 @@ def with_staging(tables: Tables) -> Drawing:
     )
 
 
-@figure("serizawa", 9, title="Training: parts of each epoch, paper3")
-def parts_of_paper3(tables: Tables) -> Drawing:
+def parts(tables: Tables, number: int | str, mode: str) -> Drawing:
     """Time of the ranks in each part of an iteration [s], per epoch."""
-    return _parts(tables, "paper3", printed("serizawa", 9))
+    chosen = _largest(_of(tables.where(TRAINING), mode))
+    rows = chosen.ok().operations.filter(pl.col("operation").is_in(list(PHASES)))
+    by = ["record", "epoch", "operation"]
+    page, data = stacked(
+        rows.group_by(by).agg(pl.col("elapsed_s").sum()),
+        title=f"Training: parts of each epoch, {mode}",
+        subtitle=f"{where(chosen)}; sums over all ranks. Mean of the runs.",
+        notes=[*notes(chosen), *printed("serizawa", number)],
+    )
+    return Drawing(page.figure, data)
 
 
-@figure("serizawa", 10, title="Training: parts of each epoch, ssd")
-def parts_of_ssd(tables: Tables) -> Drawing:
-    """The same of the baseline on node-local storage."""
-    return _parts(tables, "ssd", printed("serizawa", 10))
-
-
-@figure("serizawa", 11, title="Training: parts of each epoch, direct")
-def parts_of_direct(tables: Tables) -> Drawing:
-    """The same of the baseline on the parallel file system."""
-    return _parts(tables, "direct", printed("serizawa", 11))
-
-
-@figure("serizawa", "lazy-epochs", title="Training: parts of each epoch, lazy")
-def parts_of_lazy(tables: Tables) -> Drawing:
-    """The same of burstlab's own pipeline, which the paper does not have."""
-    return _parts(tables, "lazy", [])
+# The paper does not have lazy, burstlab's own pipeline.
+for _number, _mode in ((9, "paper3"), (10, "ssd"), (11, "direct"), ("lazy-epochs", "lazy")):
+    figure("serizawa", _number, title=f"Training: parts of each epoch, {_mode}")(
+        partial(parts, number=_number, mode=_mode)
+    )
 
 
 @figure("serizawa", "table-4", title="Training: waiting for the first minibatches")
@@ -111,44 +110,11 @@ def first_loads(tables: Tables) -> Drawing:
     return Drawing(page.figure, data)
 
 
-@figure("serizawa", "table-a1", title="Training: iterations and bandwidth, ssd")
-def details_of_ssd(tables: Tables) -> Drawing:
-    """Time [s], iterations, their rate [1/s] and the bandwidth of a node that it means [MiB/s]."""
-    return _details(tables, "ssd", "table-a1")
+def details(tables: Tables, number: str, mode: str) -> Drawing:
+    """Time [s], iterations, their rate [1/s] and the bandwidth that it means [MiB/s].
 
-
-@figure("serizawa", "table-a2", title="Training: iterations and bandwidth, direct")
-def details_of_direct(tables: Tables) -> Drawing:
-    """The same, but with the bandwidth of all nodes."""
-    return _details(tables, "direct", "table-a2")
-
-
-@figure("serizawa", "table-a3", title="Training: iterations and bandwidth, paper3")
-def details_of_paper3(tables: Tables) -> Drawing:
-    """The same with the bandwidth of a node."""
-    return _details(tables, "paper3", "table-a3")
-
-
-@figure("serizawa", "lazy-table", title="Training: iterations and bandwidth, lazy")
-def details_of_lazy(tables: Tables) -> Drawing:
-    """The same of burstlab's own pipeline, which the paper does not have."""
-    return _details(tables, "lazy", "lazy-table")
-
-
-def _parts(tables: Tables, mode: str, paper: list[Note]) -> Drawing:
-    chosen = _largest(_of(tables.where(TRAINING), mode))
-    rows = chosen.ok().operations.filter(pl.col("operation").is_in(list(PHASES)))
-    by = ["record", "epoch", "operation"]
-    page, data = stacked(
-        rows.group_by(by).agg(pl.col("elapsed_s").sum()),
-        title=f"Training: parts of each epoch, {mode}",
-        subtitle=f"{where(chosen)}; sums over all ranks. Mean of the runs.",
-        notes=[*notes(chosen), *paper],
-    )
-    return Drawing(page.figure, data)
-
-
-def _details(tables: Tables, mode: str, number: str) -> Drawing:
+    The bandwidth is that of a node; of all nodes for direct.
+    """
     everywhere = mode == "direct"
     chosen = _of(tables.where(TRAINING), mode)
     data = _bandwidths(chosen, everywhere)
@@ -171,6 +137,17 @@ def _details(tables: Tables, mode: str, number: str) -> Drawing:
         notes=[*notes(chosen), *printed("serizawa", f"{number}-errors")],
     )
     return Drawing(page.figure, data)
+
+
+for _number, _mode in (
+    ("table-a1", "ssd"),
+    ("table-a2", "direct"),
+    ("table-a3", "paper3"),
+    ("lazy-table", "lazy"),
+):
+    figure("serizawa", _number, title=f"Training: iterations and bandwidth, {_mode}")(
+        partial(details, number=_number, mode=_mode)
+    )
 
 
 def _against_nodes(
@@ -238,27 +215,7 @@ def _bandwidths(chosen: Tables, everywhere: bool) -> pl.DataFrame:
 def notes(chosen: Tables) -> list[Note]:
     """Conditions and failures of the cells."""
     cells = labelled(chosen.cells)
-    return [*_trained(chosen), *absent(cells), *issues(cells), *conditions(cells)]
-
-
-def _trained(chosen: Tables) -> list[Note]:
-    """What was trained with what, and that all pipelines trained the same."""
-    wanted = ("engine", "collectives", "device", "network", "side", "batch_per_rank", "epochs")
-    facts = chosen.ok().cells["workload_facts"].explode().drop_nulls().unique(maintain_order=True)
-    told: dict[str, list[str]] = {name: [] for name in (*wanted, "timed")}
-    for fact in facts:
-        name, _, value = fact.partition(" ")
-        if name in told:
-            told[name].append(value)
-    if not any(told.values()):
-        return []
-    of = {name: " or ".join(sorted(found)) for name, found in told.items()}
-    text = (
-        f"{of['network']} on squares of {of['side']} pixels, {of['batch_per_rank']} images to a "
-        f"minibatch of each rank, {of['epochs']} epochs, on {of['device']}; {of['engine']}, "
-        f"{of['collectives']}. Timed {of['timed']}."
-    )
-    return [Note("Training", text)]
+    return [*trained(cells), *absent(cells), *issues(cells), *conditions(cells)]
 
 
 def _rows(number: str) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from analysis.registry import Drawing, figure
 from analysis.scaling import against_nodes
 from analysis.series import medians, metric
 from analysis.tables import Tables
-from analysis.words import Note, count
+from analysis.words import Note, count, trained
 
 MXNET = pl.col("workload") == "mxnet"
 
@@ -23,7 +23,7 @@ def training_time(tables: Tables) -> Drawing:
         metric(mxnet, "training_time"),
         title="MXNet: time of the training against nodes",
         measure="time of the epochs [s]",
-        notes=[*trained(mxnet), *throughput(mxnet), *printed("sawada", 4)],
+        notes=[*trained(mxnet.cells), *throughput(mxnet), *printed("sawada", 4)],
     )
 
 
@@ -35,26 +35,6 @@ def what_differs(tables: Tables) -> Tables:
     return replace(
         tables, cells=tables.cells.with_columns(parameters=pl.Series(names, dtype=pl.String))
     )
-
-
-def trained(tables: Tables) -> list[Note]:
-    """What was trained with what, as the ranks themselves tell; and which time that is."""
-    wanted = ("engine", "network", "device", "batch_per_rank", "epochs", "side", "timed")
-    facts = tables.ok().cells["workload_facts"].explode().drop_nulls().unique(maintain_order=True)
-    told: dict[str, list[str]] = {name: [] for name in wanted}
-    for fact in facts:
-        name, _, value = fact.partition(" ")
-        if name in told:
-            told[name].append(value)
-    if not any(told.values()):
-        return []
-    values = {name: " or ".join(sorted(found)) for name, found in told.items()}
-    text = (
-        f"{values['network']} on squares of {values['side']} pixels, {values['batch_per_rank']} "
-        f"images to a minibatch of each rank, {values['epochs']} epochs, on {values['device']}; "
-        f"{values['engine']}. Timed are {values['timed']}."
-    )
-    return [Note("Training", text)]
 
 
 def throughput(tables: Tables) -> list[Note]:

@@ -20,17 +20,14 @@ GENERATION, COPIERS = 2, 2  # of figures 5 and 6 and table 2; of all but figure 
 @figure("serizawa", 4, title="Minibatches: time to load them against generation processes")
 def generation(tables: Tables) -> Drawing:
     """Time until all minibatches are loaded [s] against decode workers, one line per pipeline."""
-    chosen = _prefetch(tables, pl.col("copiers") == COPIERS)
-    runs = _runs(chosen, "generation", "minibatches_time")
-    page, data = against_number(
-        runs,
+    return _against(
+        _prefetch(tables, pl.col("copiers") == COPIERS),
+        "generation",
         "processes of the minibatch-generation stage (lazy: threads)",
         title="Minibatches: time to load them against generation processes",
-        subtitle=f"{_what(chosen)}; paper3 has {COPIERS} prefetch processes. Lower is better.",
-        measure="time for all minibatches [s]",
-        notes=[*_notes(chosen), *printed("serizawa", 4)],
+        fixed=f"paper3 has {COPIERS} prefetch processes",
+        paper=printed("serizawa", 4),
     )
-    return Drawing(page.figure, data)
 
 
 @figure("serizawa", 5, title="Minibatches: elapsed time against minibatches loaded")
@@ -56,16 +53,14 @@ def progress(tables: Tables) -> Drawing:
 @figure("serizawa", 6, title="Minibatches: time of paper3 against its prefetch processes")
 def prefetch_processes(tables: Tables) -> Drawing:
     """Time until all minibatches are loaded [s] against the copy processes of paper3."""
-    chosen = _prefetch(tables, (pl.col("mode") == "paper3") & (pl.col("generation") == GENERATION))
-    page, data = against_number(
-        _runs(chosen, "copiers", "minibatches_time"),
+    return _against(
+        _prefetch(tables, (pl.col("mode") == "paper3") & (pl.col("generation") == GENERATION)),
+        "copiers",
         "processes of the prefetch stage",
         title="Minibatches: time of paper3 against its prefetch processes",
-        subtitle=f"{_what(chosen)}; {GENERATION} generation processes. Lower is better.",
-        measure="time for all minibatches [s]",
-        notes=[*_notes(chosen), *printed("serizawa", 6)],
+        fixed=f"{GENERATION} generation processes",
+        paper=printed("serizawa", 6),
     )
-    return Drawing(page.figure, data)
 
 
 @figure("serizawa", "table-2", title="Minibatches: the first one and all of them")
@@ -130,6 +125,21 @@ def staging(tables: Tables) -> Drawing:
         subtitle="Median [95 % bootstrap interval] of n runs. The paper copied 1,261,197 files, "
         "once, to as many nodes; its times are not to be compared with ours, but with each other.",
         notes=[*absent(cells), *issues(cells), *conditions(cells), *_costs(cells)],
+    )
+    return Drawing(page.figure, data)
+
+
+def _against(
+    chosen: Tables, number: str, across: str, *, title: str, fixed: str, paper: list[Note]
+) -> Drawing:
+    """Time until all minibatches are loaded [s] against the parameter ``number``."""
+    page, data = against_number(
+        _runs(chosen, number, "minibatches_time"),
+        across,
+        title=title,
+        subtitle=f"{_what(chosen)}; {fixed}. Lower is better.",
+        measure="time for all minibatches [s]",
+        notes=[*_notes(chosen), *paper],
     )
     return Drawing(page.figure, data)
 

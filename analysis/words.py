@@ -103,6 +103,26 @@ def issues(cells: pl.DataFrame) -> list[Note]:
     return [Note("Issues", f"in {len(bad)} of {count(len(ran), 'run')}: {'; '.join(told + more)}.")]
 
 
+def trained(cells: pl.DataFrame) -> list[Note]:
+    """What trainings trained with what, as their ranks themselves tell; and which time that is."""
+    wanted = ("network", "side", "batch_per_rank", "epochs", "device", "engine", "collectives")
+    told: dict[str, list[str]] = {name: [] for name in (*wanted, "timed")}
+    ran = cells.filter(pl.col("status") == "ok")["workload_facts"]
+    for fact in ran.explode().drop_nulls().unique(maintain_order=True):
+        name, _, value = fact.partition(" ")
+        if name in told:
+            told[name].append(value)
+    if not any(told.values()):
+        return []
+    of = {name: " or ".join(sorted(found)) for name, found in told.items()}
+    text = (
+        f"{of['network']} on squares of {of['side']} pixels, {of['batch_per_rank']} images to a "
+        f"minibatch of each rank, {of['epochs']} epochs, on {of['device']}; "
+        f"{', '.join(filter(None, (of['engine'], of['collectives'])))}. Timed: {of['timed']}."
+    )
+    return [Note("Training", text)]
+
+
 def _one_for_all(texts: list[str]) -> str:
     """Texts that differ in their numbers only, as one with the least and the largest of each."""
     columns = zip(*(NUMBER.findall(text) for text in texts), strict=True)

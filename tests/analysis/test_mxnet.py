@@ -53,7 +53,7 @@ def test_a_line_for_each_storage_and_format(make: Make, tmp_path: Path) -> None:
     ]
     told = words(drawing.canvas)
     assert "mobilenet0.25 on squares of 64 pixels, 16 images to a minibatch" in told
-    assert "Timed are the epochs; not the start." in told
+    assert "Timed: the epochs; not the start." in told
     assert "15 on 1 node, 30 on 2 nodes" in told
     assert "ranks waited for minibatches 25 % of that time" in told
     assert "Horovod MXNet, ResNet-50, ImageNet, batch 128: no numbers" in told
