@@ -245,7 +245,7 @@ class Cell:
 
     def _stop_lazy(self) -> None:
         if self.lazy is not None:
-            self.lazy.stop()
+            self.issues += self.lazy.stop()
             self.facts["dataset"]["lazy"] = self.lazy.statistics
 
     def _stage_out(self, work: Path) -> None:

@@ -57,12 +57,26 @@ class LazyStaging:
             key = secrets.token_hex(32)
             self._nodes.call(f"{ACTIONS}:introduce_here", addresses=listening, key=key)
 
-    def stop(self) -> None:
-        """Write what is to be written, and keep the counters; harmless when done before."""
-        if self._running:
-            self._running = False
-            told = self._nodes.call(f"{ACTIONS}:stop_here", only=self._only)
-            self.statistics = {host: counters for host, counters in told.items() if counters}
+    def stop(self) -> list[str]:
+        """Write what is to be written, and keep the counters; harmless when done before.
+
+        Returns what they say against a comparison with other cells.
+        """
+        if not self._running:
+            return []
+        self._running = False
+        told = self._nodes.call(f"{ACTIONS}:stop_here", only=self._only)
+        self.statistics = {host: counters for host, counters in told.items() if counters}
+        return issues(self.statistics)
+
+
+def issues(statistics: Mapping[str, Any]) -> list[str]:
+    """Of the agents' counters, by host."""
+    return [
+        f"{host}: {failed} questions to peers were not answered: the PFS was read for them"
+        for host, counters in statistics.items()
+        if (failed := counters["peer_errors"])
+    ]
 
 
 def data_directory(host: Host) -> Path:
@@ -147,10 +161,16 @@ def _said(node: Node, word: str) -> str:
 def _address(own: str, names: list[str]) -> str:
     """This host's own address for the others: its name may mean the loopback to itself."""
     other = next((name for name in names if name != own), "localhost")
-    family, kind, _, _, address = socket.getaddrinfo(other, 9, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as route:
-        route.connect(address)  # of a datagram socket: sends nothing
-        return str(route.getsockname()[0])
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(other, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as route:
+            route.connect(address)  # of a datagram socket: sends nothing
+            return str(route.getsockname()[0])
+    except OSError as error:
+        raise StagingError(
+            f"--peers: {own} has no way to {other}: {error.strerror}; leave --peers out, or let "
+            "hosts find each other by these names"
+        ) from error
 
 
 def _log(host: Host) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from burstlab.dataset.writing import scan, write_manifest
+from burstlab.lazy import issues
 from tests.burstio import prefetch_set
 from tests.burstio.prefetch_set import COUNT, content
 from tests.cell.running import Place
@@ -107,6 +108,12 @@ def test_virtual_nodes_have_no_peers(place: Place, manifest: Path) -> None:
     assert done.returncode != 0
     assert "--peers: " in done.stderr and "virtual nodes share one" in done.stderr
     assert place.record() is None
+
+
+def test_peers_that_did_not_answer_are_told() -> None:
+    assert issues({"n1": {"peer_errors": 0}, "n2": {"peer_errors": 3}}) == [
+        "n2: 3 questions to peers were not answered: the PFS was read for them"
+    ]
 
 
 def test_a_killed_agent_is_the_reason(place: Place, manifest: Path) -> None:
