@@ -85,6 +85,7 @@ lock: setup
 	@$(COMPILE) --upgrade envs/chainer/build.in --output-file envs/chainer/build.lock
 	@$(COMPILE) --upgrade --build-constraints envs/chainer/build.lock envs/chainer/requirements.in \
 		--output-file envs/chainer/requirements.lock
+	@$(COMPILE) --upgrade envs/torch/requirements.in --output-file envs/torch/requirements.lock
 	@$(COMPILE) --upgrade envs/mxnet/build.in --output-file envs/mxnet/build.lock
 	@$(COMPILE) --upgrade --build-constraints envs/mxnet/build.lock --no-emit-package horovod \
 		envs/mxnet/build.in envs/mxnet/requirements.in --output-file envs/mxnet/requirements.lock

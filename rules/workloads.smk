@@ -15,7 +15,7 @@ for name in campaign.workloads([rule.name for rule in workflow.rules]):
             "results/{cell}/run.log",
         retries: 0
         conda:
-            f"../envs/{name}/conda.yaml"
+            f"../envs/{campaign.environment(name)}/conda.yaml"
         envmodules:
             *campaign.modules(name),
         resources:

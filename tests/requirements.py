@@ -103,5 +103,5 @@ def _parts(item: pytest.Item) -> list[str]:
 
 
 def _excuse(part: str) -> str:
-    capability = CAPABILITIES.get(part)
-    return f" (optional: {capability.optional})" if capability and capability.optional else ""
+    optional = (CAPABILITIES.get(part) or _environments()[part]).optional
+    return f" (optional: {optional})" if optional else ""

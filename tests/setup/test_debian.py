@@ -138,3 +138,8 @@ def test_lists_of_the_checkout_agree(name: str) -> None:
     """A command's package is on the list beside it."""
     environment = environments.load(ROOT / "envs")[name]
     assert {command.package for command in environment.commands} <= set(environment.packages)
+
+
+def test_what_is_optional_is_set_up_only_by_name() -> None:
+    assert "torch" not in debian.select(ROOT / "envs", None)
+    assert list(debian.select(ROOT / "envs", "torch")) == ["torch"]

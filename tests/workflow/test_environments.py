@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.config.catalog import survey
+from burstlab.config.catalog import environment, survey
 from tests.workflow.checkout import ROOT, Checkout
 
 MONTAGE = "modules: {montage: [montage/6.0]}\n"
@@ -34,8 +34,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.mark.parametrize("name", survey(ROOT).workloads)
 def test_a_workload_can_be_had_from_conda(name: str) -> None:
-    environment = {"chainermn": "chainer"}.get(name, name)  # those that have a rule of their own
-    assert (ROOT / "envs" / environment / "conda.yaml").is_file()
+    assert (ROOT / "envs" / environment(name) / "conda.yaml").is_file()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*.smk")), ids=lambda p: p.stem)
@@ -43,10 +42,10 @@ def test_a_rule_that_runs_cells_takes_conda_and_modules(path: Path) -> None:
     """Of the environment that it has prepared."""
     for rule in re.split(r"^ *rule\b", path.read_text(), flags=re.MULTILINE)[1:]:
         if "campaign.record(" in rule:
-            (environment,) = re.findall(r"campaign\.prepared\((\S+)\)", rule)
-            name = "{name}" if environment == "name" else environment.strip('"')
-            assert re.search(rf'    conda:\n +f?"\.\./envs/{name}/conda\.yaml"\n', rule)
-            assert f"*campaign.modules({environment})," in rule
+            (workload,) = re.findall(r"campaign\.prepared\((\S+)\)", rule)
+            own = "{campaign.environment(name)}" if workload == "name" else workload.strip('"')
+            assert f'"../envs/{own}/conda.yaml"\n' in rule
+            assert f"*campaign.modules({workload})," in rule
 
 
 @pytest.mark.slow

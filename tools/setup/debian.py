@@ -14,11 +14,11 @@ APT_GET = ("apt-get", "-o", "DPkg::Lock::Timeout=600")
 
 
 def select(envs: Path, parts: str | None) -> dict[str, Environment]:
-    """The environments named in ``parts`` (words; None: all that workloads and storages need)."""
+    """The environments named in ``parts`` (words; None: all that are not optional)."""
     known = environments.load(envs)
     bootstrap = known.pop("setup")
     if parts is None:
-        return known
+        return {name: one for name, one in known.items() if not one.optional}
     for name in parts.split():
         if name not in {**known, "setup": bootstrap}:
             raise UnknownPart(f"PARTS: no {name!r} in envs/ (there are: {' '.join(known)})")

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from burstlab.config.catalog import survey
+from burstlab.config.catalog import environment, survey
 from burstlab.config.datasets import DataSets
 from burstlab.config.experiment import EXPERIMENTS, Experiment, PlannedCell, load_experiment
 from burstlab.config.load import allowed
@@ -184,13 +184,14 @@ class Campaign:
         """
         from snakemake.io import ancient
 
-        environment = f"results/environments/{workload}.json"
-        checked = workload not in self.environments or Path(environment).exists()
+        own = environment(workload)
+        versions = f"results/environments/{own}.json"
+        checked = own not in self.environments or Path(versions).exists()
 
         @cache
         def wanted(dataset: str | None) -> tuple[list[str], list[str]]:
             """All that cells on ``dataset`` want, and what of it is there; thousands ask."""
-            paths = [] if checked else [ancient(environment)]
+            paths = [] if checked else [ancient(versions)]
             if dataset is not None:
                 manifest = self._datasets.manifest(dataset)
                 replaced = in_one_line(self._datasets.is_replaced, dataset)
@@ -206,9 +207,11 @@ class Campaign:
 
         return _answering(paths)
 
-    def modules(self, environment: str) -> list[str]:
-        """Environment modules that the site has for an environment of envs/."""
-        return self.site.modules.get(environment, [])
+    environment = staticmethod(environment)
+
+    def modules(self, name: str) -> list[str]:
+        """Environment modules that the site has for a workload, or for an environment of envs/."""
+        return self.site.modules.get(environment(name), [])
 
     def cells(self, wildcards: TablesWildcards) -> str:
         """Which cells an experiment has, in few letters: tables of others are outdated."""

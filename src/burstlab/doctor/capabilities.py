@@ -87,12 +87,6 @@ def burstio() -> str | None:
     return None if found else "the Python module burstio is not installed"
 
 
-def torch() -> str | None:
-    """Whether PyTorch is installed beside burstlab."""
-    found = importlib.util.find_spec("torch")
-    return None if found else "the Python module torch is not installed"
-
-
 def real_tiles() -> str | None:
     """Whether a directory of real 2MASS tiles is given."""
     given = os.environ.get("BURSTLAB_2MASS")
@@ -128,12 +122,6 @@ CAPABILITIES = {
         "TeraSort",
         jars.problem,
         f"make setup PARTS=terasort fetches it; {jars.GIVEN} may name a directory of its jars",
-    ),
-    "torch": Capability(
-        "the prefetcher's front end for PyTorch",
-        torch,
-        "pip install torch into .venv, of the build that your GPUs want",
-        optional="its wheels take 5 GB, so nothing installs them unasked",
     ),
     "bpftrace": Capability(
         "burstlab run --trace-io bpftrace",

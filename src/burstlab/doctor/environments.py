@@ -4,6 +4,7 @@
 commands that must be found, one a line with the package each comes from and, where the command can
 tell its version, the arguments that make it do so; ``envs/<name>/conda.yaml`` is for clusters.
 ``envs/<name>/requirements.lock`` is for a Python environment of its own (burstlab.doctor.pythons).
+``envs/<name>/optional.txt`` says why nothing makes it unasked.
 ``#`` starts a comment. Standard library only: ``make setup`` reads these before anything else is
 there.
 """
@@ -37,6 +38,7 @@ class Environment:
     commands: tuple[Command, ...]
     conda: Path | None
     own_python: bool = False
+    optional: str = ""  # why one has to ask for it
 
     def missing_commands(self) -> tuple[Command, ...]:
         """The commands that are found nowhere on this machine's search path."""
@@ -76,7 +78,7 @@ def installed_packages(names: list[str]) -> set[str] | None:
 
 
 def _load_one(directory: Path) -> Environment:
-    conda = directory / "conda.yaml"
+    conda, optional = directory / "conda.yaml", directory / "optional.txt"
     return Environment(
         name=directory.name,
         packages=tuple(words[0] for words in _lines(directory / "debian.txt")),
@@ -86,6 +88,7 @@ def _load_one(directory: Path) -> Environment:
         ),
         conda=conda if conda.is_file() else None,
         own_python=(directory / "requirements.lock").is_file() and directory.name not in OURS,
+        optional=optional.read_text(encoding="utf-8").strip() if optional.is_file() else "",
     )
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 
+from burstlab.config.catalog import environment as environment_of
 from burstlab.config.catalog import survey
 from burstlab.config.experiment import EXPERIMENTS, load_experiment
 from burstlab.doctor import buffers, environments, profiles
@@ -64,7 +65,7 @@ def demo_needs(root: Path) -> frozenset[str]:
         experiment = load_experiment(path.stem, root)
         if experiment.part_of_demo:
             for cell in experiment.cells(path.stem, "demo"):
-                names |= {cell.block.workload, cell.storage}
+                names |= {environment_of(cell.block.workload), cell.storage}
                 names |= {"rust"} if cell.point["staging"] != "none" else set()
     return frozenset(names)
 
@@ -142,13 +143,15 @@ def _programs(root: Path, needed: frozenset[str]) -> Iterator[Finding]:
     catalog, known = survey(root), environments.load(root / "envs")
     for kind, names in (("workload", catalog.workloads), ("storage", catalog.storages)):
         for name in names:
-            found = _environment(f"{kind} {name}", known.get(name))
+            own = environment_of(name)
+            found = _environment(f"{kind} {name}", known.get(own))
             if name in buffers.PROBLEMS and (problem := buffers.PROBLEMS[name](root)):
                 remedy = buffers.REMEDIES[name]
                 found = Finding(found.subject, State.MISSING, problem, remedy)
-            yield replace(found, needed=name in needed)
+            yield replace(found, needed=own in needed)
+    others = {*map(environment_of, catalog.workloads), *catalog.storages}
     for name, environment in known.items():
-        if environment.commands and name not in {*catalog.workloads, *catalog.storages}:
+        if environment.commands and name not in others:
             yield _environment(f"programs {name}", environment)
 
 
@@ -158,15 +161,19 @@ def _environment(subject: str, environment: Environment | None) -> Finding:
     problem = environment_problem(environment)
     if problem is None:
         return Finding(subject, State.READY, f"{len(environment.commands)} commands found")
-    return Finding(subject, State.MISSING, problem, ways_to_get(environment))
+    remedy = ways_to_get(environment)
+    if environment.optional:
+        return Finding(subject, State.LIMITED, f"{problem}; {environment.optional}", remedy)
+    return Finding(subject, State.MISSING, problem, remedy)
 
 
 def ways_to_get(environment: Environment) -> str:
     """How the programs of an environment are had: packages, conda, modules."""
-    if not environment.missing_commands():
+    lacking = bool(environment.missing_commands())
+    if not lacking and not environment.own_python:
         return CAPABILITIES["fuse"].remedy
-    ways = ["make setup as root"]
-    if environment.packages:
+    ways = [f"make setup PARTS={environment.name}" + (" as root" if lacking else "")]
+    if environment.packages and lacking:
         ways.append(f"apt-get install --no-install-recommends {' '.join(environment.packages)}")
     if environment.conda:
         ways.append(f"conda env update --file envs/{environment.name}/conda.yaml")

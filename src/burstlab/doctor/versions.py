@@ -21,7 +21,11 @@ def missing(environment: Environment) -> list[str]:
         for command in environment.missing_commands()
     ]
     lacking = pythons.problem(environment.name) if environment.own_python else None
-    return [*lines, f"{environment.name}: {lacking} (make setup)"] if lacking else lines
+    return (
+        [*lines, f"{environment.name}: {lacking} (make setup PARTS={environment.name})"]
+        if lacking
+        else lines
+    )
 
 
 def describe(environment: Environment) -> Mapping[str, object]:
