@@ -1,6 +1,7 @@
 """Serizawa and Tatebe: I/O for large machine-learning training. Figures 7 to 11, tables 4 and A.
 
-Data-parallel training with ChainerMN, one line per input pipeline (sections 4.2 to 4.4, appendix).
+Data-parallel training with ChainerMN, or with PyTorch DDP, one line per input pipeline (sections
+4.2 to 4.4, appendix).
 """
 
 from functools import partial
@@ -15,7 +16,7 @@ from analysis.series import labelled, medians, metric, parameter
 from analysis.tables import Tables
 from analysis.words import Note, absent, conditions, count, issues, seconds, trained
 
-TRAINING = pl.col("workload") == "chainermn"
+TRAINING = pl.col("workload").is_in(["chainermn", "ddp"])  # one a scale
 DEFAULTS = {"mode": "lazy", "batch": "32", "ranks": "4"}
 MIB = 2**20
 PAPERS = "Cygnus, ResNet-50, four V100 a node, 10 epochs, one run"

@@ -19,7 +19,9 @@ HEADER = "operation,start_s,elapsed_s,host,status,rank,epoch,accuracy"
 RANKS, EPOCHS, ITERATIONS = 2, 3, 30
 
 
-def training(make: Make, mode: str, nodes: int, repeat: int, storage: str = "") -> Path:
+def training(
+    make: Make, mode: str, nodes: int, repeat: int, storage: str = "", workload: str = "chainermn"
+) -> Path:
     """A record: every phase takes as many seconds as above, times the repeat, in each epoch."""
     storage = storage or ("nodelocal" if mode == "ssd" else "pfs")
     staging = "eager" if storage != "pfs" else "none"
@@ -30,7 +32,7 @@ def training(make: Make, mode: str, nodes: int, repeat: int, storage: str = "") 
         id=f"{mode}-{repeat}",
         experiment="trial",
         scale="demo",
-        workload="chainermn",
+        workload=workload,
         storage=storage,
         staging=staging,
         dataset="imagenet-test",
@@ -92,6 +94,11 @@ def test_gfarm_is_a_series_of_its_own(results: Path, make: Make) -> None:
     points = data("serizawa-7", results)
     assert points.filter(pl.col("mode") == "direct")["n"].to_list() == [3, 3]
     assert points.filter(pl.col("mode") == "gfarm").select("number", "n").rows() == [(2, 1)]
+
+
+def test_pytorchs_trainings_are_drawn_too(make: Make, tmp_path: Path) -> None:
+    training(make, "lazy", 1, 1, workload="ddp")
+    assert data("serizawa-7", tmp_path / "results").select("mode", "n").rows() == [("lazy", 1)]
 
 
 @pytest.mark.parametrize("number", ["9", "10", "11", "lazy-epochs"])

@@ -56,6 +56,16 @@ def test_missing_program_that_the_demo_does_not_use_is_no_failure(checkout: Path
     assert "programs ssh" not in table.lacking(found)
 
 
+def test_what_is_optional_is_limited_and_asked_for_by_name(checkout: Path) -> None:
+    (checkout / "envs" / "torch" / "commands.txt").write_text(f"{NOWHERE} openmpi-bin\n")
+    found = by_subject(findings.examine(checkout))["workload ddp"]
+    assert (found.state, found.detail) == (
+        State.LIMITED,
+        f"missing: {NOWHERE}; its wheels take 5 GB",
+    )
+    assert found.remedy.startswith("make setup PARTS=torch as root; or apt-get install ")
+
+
 def test_a_burst_buffer_is_only_there_where_its_site_has_it(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,27 +13,9 @@ from networks import network
 from burstlab.pipelines import Images, Options
 from burstlab.pipelines.chainer import PipelineIterator
 from burstlab.training.loop import SEED
+from burstlab.training.mpi import Ranks
 from burstlab.training.parameters import Parameters
 from burstlab.training.schedule import DECAY, MOMENTUM
-
-
-class Ranks:
-    """All ranks, by MPI."""
-
-    def __init__(self, communicator: Any) -> None:
-        self._mpi = communicator.mpi_comm
-        self.rank: int = communicator.rank
-        self.size: int = communicator.size
-
-    def broadcast(self, value: Any) -> Any:
-        return self._mpi.bcast(value)
-
-    def gather(self, value: Any) -> list[Any] | None:
-        gathered: list[Any] | None = self._mpi.gather(value)
-        return gathered
-
-    def barrier(self) -> None:
-        self._mpi.Barrier()
 
 
 class ChainerLearner:
@@ -100,7 +82,7 @@ class ChainerFramework:
             f"@cupy:{self._communicator.intra_rank}" if nccl else "@numpy"
         )
         self._device.use()
-        self.group = Ranks(self._communicator)
+        self.group = Ranks(self._communicator.mpi_comm)
 
     def learner(self, chosen: Parameters, classes: int) -> ChainerLearner:
         return ChainerLearner(chosen, classes, self._communicator, self._device)

@@ -16,7 +16,9 @@ from burstlab.errors import BurstlabError
 from burstlab.launch import ssh
 from burstlab.supervision import ended_how
 
-PASSED_ON = re.compile(r"(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|(BURSTLAB|HOROVOD|NCCL|UCX)_.*)")
+PASSED_ON = re.compile(
+    r"(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|(BURSTLAB|GLOO|HOROVOD|NCCL|UCX)_.*)"
+)
 # What mpirun says of a process that a signal ended, and of a host that is gone.
 KILLED = re.compile(r"process rank (\d+) with PID \d+ on node \S+ exited on signal (\d+)")
 LOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon: \S+ on node (\S+)")

@@ -57,7 +57,9 @@ def prepare(cell: Path, environment: str, chosen: AnyParameters) -> str:
     if problem := chosen.problem(os.environ.get("BURSTLAB_STORAGE", "")):
         raise Unusable(problem)
     if lacking := pythons.problem(environment):
-        raise Unusable(f"{lacking} (make setup, or envs/{environment}/conda.yaml)")
+        raise Unusable(
+            f"{lacking} (make setup PARTS={environment}, or conda.yaml in envs/{environment})"
+        )
     data = os.environ.get("BURSTLAB_DATA", "")
     if not data:
         raise Unusable("BURSTLAB_DATA: give the directory of the class folders")

@@ -6,7 +6,7 @@ The framework is behind ``Learner``; minibatches come from any pipeline behind `
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -49,12 +49,16 @@ class Learner(Protocol):
 
 
 class Batches(Protocol):
-    """What the iterators of ``burstlab.pipelines`` have in common."""
+    """What the iterators of ``burstlab.pipelines`` have in common; ``with`` closes them."""
 
     epoch: int
     is_new_epoch: bool
 
     def __next__(self) -> list[Any]: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 @dataclass

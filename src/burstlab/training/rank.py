@@ -16,6 +16,8 @@ from burstlab.training.loop import Batches, Learner, train
 from burstlab.training.parameters import Parameters
 from burstlab.training.report import write_report
 
+FIRST_WORDS_S = 10.0  # until mpirun has heard why the first rank died, and ends the others
+
 
 class Group(Protocol):
     """All ranks."""
@@ -55,6 +57,10 @@ class TooFew(BurstlabError):
     """Images, for what is asked."""
 
 
+class Deserted(Exception):
+    """By another rank, which has died in the middle of what all do."""
+
+
 def main(workload: str, make: Callable[[], Framework]) -> None:
     """Train, and leave what rank 0 reports in BURSTLAB_CELL_DIR; a failure ends all ranks."""
     guarded(workload, lambda: _train(workload, make))
@@ -66,6 +72,9 @@ def guarded(workload: str, train: Callable[[], None]) -> None:
         train()
     except (BurstlabError, OSError) as error:
         fail(workload, str(error))
+    except Deserted as error:
+        time.sleep(FIRST_WORDS_S)
+        fail(workload, f"lost another rank: {error}".splitlines()[0])
     except Exception as error:
         traceback.print_exc()
         told = str(error).splitlines()[0] if str(error) else ""
@@ -108,7 +117,7 @@ def _train(workload: str, make: Callable[[], Framework]) -> None:
         epochs = train(
             chosen,
             learner,
-            lambda: framework.batches(mine, chosen, how),
+            lambda: opened.enter_context(framework.batches(mine, chosen, how)),
             validation,
             rank=group.rank,
             ranks=group.size,

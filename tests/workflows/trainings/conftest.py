@@ -1,11 +1,11 @@
 import pytest
 
-from .running import CHAINERMN, MXNET, Workload
+from .running import CHAINERMN, DDP, MXNET, Workload
 
-NEEDED = {"mxnet": ["mxnet"], "chainermn": ["chainer", "burstio"]}
+NEEDED = {"mxnet": ["mxnet"], "chainermn": ["chainer", "burstio"], "ddp": ["torch", "burstio"]}
 EACH = [
     pytest.param(one, id=one.name, marks=pytest.mark.requires(*NEEDED[one.name]))
-    for one in (MXNET, CHAINERMN)
+    for one in (MXNET, CHAINERMN, DDP)
 ]
 
 

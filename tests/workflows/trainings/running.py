@@ -38,6 +38,7 @@ _TINY = {"batch": "4", "side": "32", "epochs": "2", "ranks": "1"}
 MXNET = Workload("mxnet", {**_TINY, "network": "mobilenet0.25", "format": "jpeg"})
 _PIPELINE = {"mode": "direct", "generation": "1", "copiers": "1"}
 CHAINERMN = Workload("chainermn", {**_TINY, "network": "small", **_PIPELINE})
+DDP = Workload("ddp", CHAINERMN.tiny)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from tests.lab.cells import SHARED, LabCell, Machine, await_
 from tests.lab.cluster import NODES, REPOSITORY, Cluster
 
-from .running import CHAINERMN, DEADLINE_S, MXNET, Workload
+from .running import CHAINERMN, DDP, DEADLINE_S, MXNET, Workload
 
 pytestmark = [
     pytest.mark.requires("root", "netns", "lab", "ssh"),
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 BOTH = NODES[:2]
 requires = pytest.mark.requires
-MX, CH = [requires("mxnet")], [requires("chainer", "burstio")]
+MX, CH, PT = [requires("mxnet")], [requires("chainer", "burstio")], [requires("torch", "burstio")]
 RECORDS = {"format": "recordio"}
 # Which process is struck: on which node, its command line, and what the record then tells.
 RANK_1 = ("node02", ("python", "{program}"), "rank 1 on node02 was killed by SIGKILL")
@@ -60,7 +60,13 @@ def train(
 
 
 def left_nothing(machines: list[Machine]) -> None:
-    await_(lambda: not any(one.left() for one in machines), "nothing is left", limit_s=60)
+    def left() -> list[str]:
+        return [what for one in machines for what in one.left()]
+
+    try:
+        await_(lambda: not left(), "nothing is left", limit_s=60)
+    except AssertionError:
+        pytest.fail(f"something is left: {left()}")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,7 @@ def left_nothing(machines: list[Machine]) -> None:
         pytest.param(MXNET, "nodelocal", "srun", RECORDS, marks=MX),
         pytest.param(MXNET, "gfarm", "mpirun", RECORDS, marks=[*MX, requires("gfarm")]),
         pytest.param(CHAINERMN, "pfs", "srun", {"mode": "lazy"}, marks=CH),
+        pytest.param(DDP, "pfs", "srun", {"mode": "lazy"}, marks=PT),
     ],
 )
 def test_ranks_on_two_nodes(
@@ -111,6 +118,7 @@ def test_what_ranks_read_is_counted_on_every_node(
         pytest.param(MXNET, "srun", *RANK_1, marks=MX),
         pytest.param(MXNET, "ssh", *MPIRUN, marks=MX),
         pytest.param(CHAINERMN, "ssh", *RANK_1, marks=CH),
+        pytest.param(DDP, "ssh", *RANK_1, marks=PT),
     ],
 )
 def test_a_process_is_killed(

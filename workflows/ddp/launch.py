@@ -1,0 +1,9 @@
+"""PyTorch DDP training as a workload of `burstlab run`: DDP_RANKS processes on each node."""
+
+import sys
+from pathlib import Path
+
+from burstlab.training.launch import main
+
+if __name__ == "__main__":
+    sys.exit(main("ddp", "torch", Path(__file__).resolve().with_name("train.py")))
