@@ -47,46 +47,51 @@ fn schedule(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A warm epoch: samples from the cache's segment, through threads and memory, to the consumer.
+/// A warm epoch: samples from the cache, through threads and memory, to the consumer.
 fn warm_epoch(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("scratch");
     let names: Vec<_> = (0..SAMPLES).map(|i| format!("{i}")).collect();
     for name in &names {
         std::fs::write(directory.path().join(name), vec![7; BYTES]).expect("scratch");
     }
-    let files = names
-        .iter()
-        .map(|name| (name.as_bytes(), Some(BYTES as u64)));
-    let source = Source::new(directory.path().into(), files, "");
-    let cache = CacheOptions {
-        directory: directory.path().join("cache"),
-        budget_bytes: u64::MAX,
-        keep_free: 0.0,
-        segments: true,
-        keep: false,
-    };
-    let options = EngineOptions {
-        cache: Some(cache),
-        memory_bytes: 32 << 20,
-        ..Default::default()
-    };
-    let engine = Engine::new(source, options).expect("scratch");
-    let mut stream = engine.stream();
-    let mut permutations = Permutations::new(1);
-    let mut epoch = || {
-        stream
-            .plan(&permutations.next(SAMPLES))
-            .expect("they are samples");
-        while stream.remaining() > 0 {
-            black_box(stream.take(32, || true).expect("they can be read"));
-        }
-    };
-    epoch();
-    engine.drain();
     let mut group = criterion.benchmark_group("engine");
     group.sample_size(10);
     group.throughput(Throughput::Bytes(u64::from(SAMPLES) * BYTES as u64));
-    group.bench_function("warm epoch", |bench| bench.iter(&mut epoch));
+    for (segments, name) in [
+        (true, "warm epoch"),
+        (false, "warm epoch, a file for each sample"),
+    ] {
+        let files = names
+            .iter()
+            .map(|name| (name.as_bytes(), Some(BYTES as u64)));
+        let source = Source::new(directory.path().into(), files, "");
+        let cache = CacheOptions {
+            directory: directory.path().join("cache"),
+            budget_bytes: u64::MAX,
+            keep_free: 0.0,
+            segments,
+            keep: false,
+        };
+        let options = EngineOptions {
+            cache: Some(cache),
+            memory_bytes: 32 << 20,
+            ..Default::default()
+        };
+        let engine = Engine::new(source, options).expect("scratch");
+        let mut stream = engine.stream();
+        let mut permutations = Permutations::new(1);
+        let mut epoch = || {
+            stream
+                .plan(&permutations.next(SAMPLES))
+                .expect("they are samples");
+            while stream.remaining() > 0 {
+                black_box(stream.take(32, || true).expect("they can be read"));
+            }
+        };
+        epoch();
+        engine.drain();
+        group.bench_function(name, |bench| bench.iter(&mut epoch));
+    }
     group.finish();
 }
 
