@@ -29,6 +29,7 @@ from burstlab.training.schedule import DECAY, MOMENTUM, RATE, RATE_BATCH, WARM_U
 from report import write_report
 
 SEED = 7
+SHUT_DOWN, PATIENCE_S = "Horovod has been shut down", 60
 
 
 def main() -> None:
@@ -73,6 +74,19 @@ def main() -> None:
             "started": [started, began],
         }
         write_report(Path(os.environ["BURSTLAB_CELL_DIR"]), chosen, share, everyones, about)
+
+
+def outlived() -> None:
+    """Train; a rank whose peers are gone keeps silent until mpirun ends it, as with MPI.
+
+    Else it might speak, or end, before the one that failed, and be taken for it.
+    """
+    try:
+        main()
+    except mx.base.MXNetError as error:
+        if SHUT_DOWN in str(error):
+            time.sleep(PATIENCE_S)
+        raise
 
 
 class NoGloo(BurstlabError):
@@ -190,4 +204,4 @@ def images() -> list[Image]:
 
 
 if __name__ == "__main__":
-    guarded("mxnet", main)
+    guarded("mxnet", outlived)

@@ -112,13 +112,13 @@ def test_what_ranks_read_is_counted_on_every_node(
 
 
 @pytest.mark.parametrize(
-    ("workload", "launch", "machine", "words", "told"),
+    ("workload", "launch", "parameters", "machine", "words", "told"),
     [
-        pytest.param(MXNET, "ssh", *RANK_1, marks=MX),
-        pytest.param(MXNET, "srun", *RANK_1, marks=MX),
-        pytest.param(MXNET, "ssh", *MPIRUN, marks=MX),
-        pytest.param(CHAINERMN, "ssh", *RANK_1, marks=CH),
-        pytest.param(DDP, "ssh", *RANK_1, marks=PT),
+        pytest.param(MXNET, "ssh", {}, *RANK_1, marks=MX),
+        pytest.param(MXNET, "srun", {"collectives": "gloo"}, *RANK_1, marks=MX),
+        pytest.param(MXNET, "ssh", {}, *MPIRUN, marks=MX),
+        pytest.param(CHAINERMN, "ssh", {"mode": "paper3"}, *RANK_1, marks=CH),
+        pytest.param(DDP, "ssh", {"mode": "paper3"}, *RANK_1, marks=PT),
     ],
 )
 def test_a_process_is_killed(
@@ -126,11 +126,12 @@ def test_a_process_is_killed(
     machines: list[Machine],
     workload: Workload,
     launch: str,
+    parameters: dict[str, str],
     machine: str,
     words: tuple[str, ...],
     told: str,
 ) -> None:
-    cell = train(cluster, workload, "pfs", launch, mode="paper3", epochs="100000")
+    cell = train(cluster, workload, "pfs", launch, **parameters, epochs="100000")
     log = cell.seen / "workload.log"
 
     def trains() -> bool:
