@@ -8,6 +8,7 @@ import pytest
 
 from tests.setup.checkout import ROOT
 from tools.setup import burstio, cratelock, rust
+from tools.setup.failure import SetupError
 
 CRATE = ROOT / burstio.CRATE
 LOCK = (CRATE / "crates.lock").read_text()
@@ -69,6 +70,15 @@ def test_old_toolchain_is_passed_over(
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}:/usr/bin:/bin")
     monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
     assert rust.find() == tmp_path / "home" / "bin"
+
+
+def test_a_toolchain_that_does_not_work_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="no cargo works"):
+        burstio.lock(ROOT)
 
 
 def test_no_registry_is_named_in_the_crate() -> None:

@@ -54,10 +54,7 @@ def _install(root: Path, venv: Path, uv: Path, wheel: Path, wanted: str) -> None
 
 def lock(root: Path) -> None:
     """Resolve burstio's crates anew. Raises SetupError."""
-    toolchain = rust.find()
-    if toolchain is None:
-        raise SetupError("no cargo that is new enough: make setup tells how to get one")
-    cratelock.renew(root / CRATE, toolchain, root / ".tools" / "setup.log")
+    cratelock.renew(root / CRATE, _toolchain(), root / ".tools" / "setup.log")
 
 
 def digest(crate: Path) -> str:
@@ -73,9 +70,15 @@ def digest(crate: Path) -> str:
     return found.hexdigest()
 
 
+def _toolchain() -> Path:
+    """Debian's packages may be there, and a cargo before them on PATH does not work."""
+    if (toolchain := rust.find()) is None:
+        raise SetupError("no cargo works that is new enough: docs/install.md tells how to get one")
+    return toolchain
+
+
 def _build(root: Path, uv: Path, wanted: str) -> Path:
-    toolchain = rust.find()
-    assert toolchain is not None, "debian.missing has told"
+    toolchain = _toolchain()
     log, began = root / ".tools" / "setup.log", time.monotonic()
     print("setup: building burstio", flush=True)
     cratelock.complete(root / CRATE, toolchain, log)
