@@ -67,6 +67,19 @@ def own_name(names: Sequence[str]) -> str:
     return as_allocated(os.environ.get("SLURMD_NODENAME") or os.uname().nodename, names)
 
 
+def own_address(other: str, family: int = 0) -> str:
+    """This host's address on the way to another: its own name may mean the loopback to itself.
+
+    ``family`` of socket(2), where it matters. Raises OSError where there is no way.
+    """
+    import socket
+
+    found, kind, _, _, address = socket.getaddrinfo(other, 9, family, socket.SOCK_DGRAM)[0]
+    with socket.socket(found, kind) as way:
+        way.connect(address)  # of a datagram socket: sends nothing
+        return str(way.getsockname()[0])
+
+
 def _from_scheduler(environment: Mapping[str, str]) -> tuple[list[str], str]:
     if path := environment.get("PBS_NODEFILE"):
         return _first_words(path, "PBS_NODEFILE"), "PBS_NODEFILE"

@@ -8,7 +8,6 @@ for one another: each caches a part, and is asked for it by the others.
 
 import json
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from burstlab.allocation import own_address
 from burstlab.errors import StagingError
 from burstlab.nodes import Host, Node, Nodes, VirtualNodes
 from burstlab.supervision import last_words
@@ -159,13 +159,10 @@ def _said(node: Node, word: str) -> str:
 
 
 def _address(own: str, names: list[str]) -> str:
-    """This host's own address for the others: its name may mean the loopback to itself."""
+    """This host's own address for the others."""
     other = next((name for name in names if name != own), "localhost")
     try:
-        family, kind, _, _, address = socket.getaddrinfo(other, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as route:
-            route.connect(address)  # of a datagram socket: sends nothing
-            return str(route.getsockname()[0])
+        return own_address(other)
     except OSError as error:
         raise StagingError(
             f"--peers: {own} has no way to {other}: {error.strerror}; leave --peers out, or let "

@@ -9,6 +9,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+from burstlab.allocation import own_address
+
 
 class Meeting(BaseHTTPRequestHandler):
     """PUT, GET and DELETE of /SCOPE/KEY."""
@@ -38,13 +40,6 @@ class Meeting(BaseHTTPRequestHandler):
 
 def meet(other: str) -> tuple[str, int]:
     """Address and port of a meeting on this host, which the host ``other`` can reach."""
-    server = ThreadingHTTPServer((own_address(other), 0), Meeting)
+    server = ThreadingHTTPServer((own_address(other, socket.AF_INET), 0), Meeting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return str(server.server_address[0]), server.server_port
-
-
-def own_address(other: str) -> str:
-    """This host's address on the way to another. What its own name means here may be no way."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-        way.connect((other, 9))  # any port: nothing is sent
-        return str(way.getsockname()[0])

@@ -7,6 +7,7 @@ before the next, so that the time without data can be told from the time of comp
 
 import hashlib
 import os
+import socket
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -15,13 +16,13 @@ from typing import Any
 import horovod.mxnet as hvd
 import mxnet as mx
 import psutil
-from meeting import own_address
 from mxnet import autograd, gluon
 from mxnet.gluon.model_zoo import vision
 from parameters import Parameters
 from reading import JpegFiles, RecordIO
 from share import Image, Share
 
+from burstlab.allocation import own_address
 from burstlab.errors import BurstlabError
 from burstlab.training.images import LIST, check_folders, listed
 from burstlab.training.rank import TooFew, guarded
@@ -103,7 +104,7 @@ def meet_by_gloo() -> None:
     )
     host = os.environ["BURSTLAB_HOST"]
     first, last = os.environ["MXNET_HOSTS"].split()
-    own = own_address(last if host == first else first)
+    own = own_address(last if host == first else first, socket.AF_INET)
     interfaces = psutil.net_if_addrs().items()
     [interface] = [name for name, found in interfaces if own in {one.address for one in found}]
     told = {
