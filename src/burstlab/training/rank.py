@@ -16,7 +16,7 @@ from burstlab.training.loop import Batches, Learner, train
 from burstlab.training.parameters import Parameters
 from burstlab.training.report import write_report
 
-FIRST_WORDS_S = 10.0  # until mpirun has heard why the first rank died, and ends the others
+FIRST_WORDS_S = 60.0  # until mpirun has heard why the first rank died, and ends the others
 
 
 class Group(Protocol):
