@@ -18,7 +18,6 @@ def checkout(tmp_path: Path) -> Checkout:
     part = made.root / "envs" / "little"
     part.mkdir()
     (part / "debian.txt").write_text("")
-    (part / "build.lock").write_text("")
     (part / "requirements.in").write_text(f"# why\n{PACKAGE}\n")
     lock(made, PACKAGE)
     return made

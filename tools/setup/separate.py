@@ -1,8 +1,9 @@
 """Python environments of their own, for parts whose packages do not go with burstlab's.
 
-``envs/NAME/requirements.lock`` becomes ``.tools/python/NAME``; what has to be compiled is compiled
-with ``build.lock`` beside it, by the Python that ``python.txt`` names. burstlab is on its path, so
-that ``burstlab.pipelines`` can be imported, and burstio is put into it where it was built.
+``envs/NAME/requirements.lock`` becomes ``.tools/python/NAME``, by the Python that ``python.txt``
+names; what has to be compiled is compiled with ``build.lock`` beside it, and without one nothing
+may be. burstlab is on its path, so that ``burstlab.pipelines`` can be imported, and burstio is put
+into it where it was built.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ from burstlab.doctor.pythons import FINISHED, directory
 from tools.setup import burstio, environment, horovod, interpreter, uvtool
 from tools.setup.once import run
 
-LISTS = ("requirements.lock", "build.lock", "python.txt")
+LISTS = ("requirements.lock", "python.txt")
+COMPILING = "build.lock"
 
 
 def names(root: Path, wanted: Iterable[str]) -> list[str]:
@@ -59,7 +61,8 @@ def _make(root: Path, name: str, uv: Path, venv: Path) -> bool:
         print(f"setup: no Python {version} on PATH: envs/{name} is left out", flush=True)
         return False
     sync: list[str | Path] = [uv, "pip", "sync", "--python", venv / "bin" / "python"]
-    sync += ["--build-constraints", lists / "build.lock"]
+    compiling = lists / COMPILING
+    sync += ["--build-constraints", compiling] if compiling.exists() else ["--only-binary", ":all:"]
     sync += ["--require-hashes", lists / "requirements.lock"]
     done, output = run(sync, log, environment.variables(root))
     if not done:
@@ -71,10 +74,12 @@ def _make(root: Path, name: str, uv: Path, venv: Path) -> bool:
 
 def _digest(root: Path, name: str) -> str:
     found = hashlib.sha256(str(root).encode())
-    compiled: tuple[str, ...] = ()
+    lists = [root / "envs" / name / list_ for list_ in LISTS]
+    if (compiling := root / "envs" / name / COMPILING).exists():
+        lists.append(compiling)
     if name == horovod.PART:
-        compiled = ("horovod.lock",)
+        lists.append(root / "envs" / name / "horovod.lock")
         found.update(horovod.choices())
-    for list_ in (*LISTS, *compiled):
-        found.update((root / "envs" / name / list_).read_bytes())
+    for list_ in lists:
+        found.update(list_.read_bytes())
     return found.hexdigest()
