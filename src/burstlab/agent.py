@@ -21,7 +21,7 @@ from burstlab.allocation import own_name
 from burstlab.errors import BurstlabError
 from burstlab.lease import Lease
 from burstlab.nodes import Host, Node, resolve
-from burstlab.process import this_boot
+from burstlab.process import machine, this_boot
 from burstlab.scheduler.ending import ending
 from burstlab.supervision import ended_how
 
@@ -68,7 +68,7 @@ class Agent:
         A cell calls while another call runs only when it has given that one up, to stop what the
         call may hang in. This thread never touches a mount, so no call can keep it from cleaning.
         """
-        _answer(self._host, ready=True, problems=self._reaped)
+        _answer(self._host, ready=True, problems=self._reaped, machine=machine())
         for line in sys.stdin:
             self._heard = time.monotonic()
             message = json.loads(line)

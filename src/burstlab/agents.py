@@ -86,6 +86,11 @@ class AgentNodes:
         self._send({"hello": hello})
         answers = self._collect(lambda answer: "ready" in answer, START_S, "did not answer in time")
         self.problems = [f"{h}: {p}" for h, a in answers.items() for p in a.get("problems", [])]
+        machines = len({answer["machine"] for answer in answers.values()})
+        if machines < len(names):
+            self.problems.append(
+                f"{len(names)} hosts on {machines} machine(s): what one does is load on others"
+            )
 
     def call(self, action: str, **arguments: Any) -> dict[str, Any]:
         """See Nodes."""

@@ -84,7 +84,7 @@ class Cell:
                     error, getattr(self, "nodes", None), getattr(self, "supervisor", None)
                 )
             self._teardown()
-            self.issues += _conditions(self.request, cpu)
+            self.issues += _conditions(self.request, cpu if self._all_here() else None)
             done = Record(
                 status=status,
                 reason=reason,
@@ -209,6 +209,10 @@ class Cell:
     def _separate(self) -> bool:
         """Whether each host has a storage of its own, under one path."""
         return not (self.storage.shared or isinstance(self.nodes, VirtualNodes))
+
+    def _all_here(self) -> bool:
+        """Whether what the cell runs are children of this process, and none a launcher's."""
+        return isinstance(getattr(self, "nodes", None), VirtualNodes)
 
     def _make_work(self, work: Path) -> None:
         if self._separate():
@@ -375,11 +379,10 @@ def _job_facts() -> Mapping[str, Any] | None:
     return accounting.facts()
 
 
-def _conditions(request: Request, cpu: CpuUse) -> list[str]:
-    """Validity issues of the machine and the data set."""
+def _conditions(request: Request, cpu: CpuUse | None) -> list[str]:
+    """Validity issues of the machine and the data set; without ``cpu``, not of its processors."""
     issues = []
-    others = cpu.share_of_others()
-    if others > MOST_CPU_OF_OTHERS:
+    if cpu and (others := cpu.share_of_others()) > MOST_CPU_OF_OTHERS:
         issues.append(f"others used {others:.0%} of this host's processors meanwhile")
     manifest, memory = request.manifest, memory_bytes()
     if manifest and manifest.size_bytes < memory and request.cache != "cold":

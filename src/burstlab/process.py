@@ -47,12 +47,16 @@ def this_boot() -> str:
     """Boot id and PID name space of this process."""
     global _boot
     if not _boot:
-        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        _boot = f"{boot_id}:{os.stat('/proc/self/ns/pid').st_ino}"
+        _boot = f"{machine()}:{os.stat('/proc/self/ns/pid').st_ino}"
     return _boot
 
 
 _boot = ""
+
+
+def machine() -> str:
+    """The kernel's boot id (random(4)): one for all containers of a machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def is_near(pid: int) -> bool:

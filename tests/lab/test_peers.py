@@ -58,4 +58,8 @@ def test_two_nodes_read_the_pfs_once_with_peers(
     assert sum(node["source_opens"] for node in counted.values()) == opens
     assert (sum(node["from_peers"] for node in counted.values()) > 0) == bool(flags)
     assert not any("peers" in issue for issue in record["issues"])
+    assert "2 hosts on 1 machine(s): what one does is load on others" in record["issues"]
+    assert not any("others used" in issue for issue in record["issues"]), (
+        "srun's tasks are the cell's"
+    )
     assert record["dataset"]["peers"] == bool(flags)
