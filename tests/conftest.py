@@ -70,7 +70,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         before, known = stash[_before]
         if left := leaks.leaked(before, leaks.Place(_nowhere()), known):
             stash[_left] = left
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            session.exitstatus = leaks.LEFT_BEHIND
 
 
 def pytest_terminal_summary(

@@ -20,6 +20,7 @@ from burstlab.process import Identity
 
 CI = os.environ.get("CI") == "true"
 ALONE = CI and "PYTEST_XDIST_WORKER" not in os.environ
+LEFT_BEHIND = 10  # exit status of a run after which something is left; of pytest's own none is
 PATIENCE_S = 5.0  # a process that was told to end may take a moment
 DEPTH = 3  # scratch directories are looked for this deep below a test's directory
 NAMESPACES = Path("/run/netns")
