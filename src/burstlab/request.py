@@ -16,6 +16,12 @@ STAGINGS = ("none", "eager", "lazy")
 STAGING_METHODS = ("copy", "tree", "shard", "archive", "paper")
 # What counts a workload's reads and writes (burstlab.tracing, docs/how-to/trace-io.md).
 TRACERS = ("strace", "bpftrace")
+PATTERN_WANTED = "a pattern below $BURSTLAB_MOUNT is wanted, such as out/*"
+
+
+def is_below(pattern: str) -> bool:
+    """Whether a pattern of results stays in the directory that it is looked for in."""
+    return bool(pattern) and not Path(pattern).is_absolute() and ".." not in Path(pattern).parts
 
 
 class Request(NamedTuple):

@@ -140,6 +140,7 @@ def test_the_site_s_scale_unless_another_is_asked_for() -> None:
     [
         ("config/experiments/sawada.yaml", "needs: [shared]", "needs: [shared, mmap]", True),
         ("config/experiments/sawada.yaml", "needs:", "cache: warm\n        needs:", True),
+        ("config/experiments/sawada.yaml", "[mosaic.png]", "[mosaic.fits]", True),
         ("config/experiments/sawada.yaml", "dataset: 2mass-demo", "dataset: 2mass", True),
         ("config/sites/local.yaml", "io_latency_ms: 0.5", "io_latency_ms: 25", True),
         ("config/sites/local.yaml", "cores_per_node: 1", "cores_per_node: 2", True),

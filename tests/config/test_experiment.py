@@ -54,8 +54,8 @@ def load(root: Path, text: str) -> Experiment:
             "runtime_min: 10",
             "runtime_minutes: 10",
             f"{BLOCK}.runtime_minutes: unknown key, did you mean 'runtime_min'? (allowed: "
-            "workload, "
-            "dataset, needs, cache, emulated_pfs, runtime_min, repeats, product, zip, exclude)",
+            "workload, dataset, needs, cache, stage_out, emulated_pfs, runtime_min, repeats, "
+            "product, zip, exclude)",
         ),
         (
             "workload: montage",
@@ -90,6 +90,12 @@ def load(root: Path, text: str) -> Experiment:
             "needs: [shared]",
             "needs: [posix]",
             f"{BLOCK}.needs.0: 'posix': 'shared' or 'mmap' is wanted",
+        ),
+        (
+            "needs: [shared]",
+            "stage_out: [out/*, ../etc]",
+            f"{BLOCK}.stage_out.1: '../etc': a pattern below $BURSTLAB_MOUNT is wanted, such as "
+            "out/*",
         ),
         ("nodes: [1, 2]", "nodes: [1, 0]", f"{BLOCK}.nodes: 0: a whole number from 1 is wanted"),
         (
@@ -262,11 +268,13 @@ def test_the_order_of_dimensions_does_not_move_results(tmp_path: Path) -> None:
 
 
 def test_flags_of_a_cell(tmp_path: Path) -> None:
-    cells = {cell.name: cell for cell in load(tmp_path, GOOD).cells("it", "demo")}
+    text = GOOD.replace("needs:", "stage_out: [out/*, mosaic.png]\n        needs:")
+    cells = {cell.name: cell for cell in load(tmp_path, text).cells("it", "demo")}
     cell = cells["it/demo/montage/gfarm-eager/n2/tile=64/r2"]
     assert " ".join(cell.run_arguments()) == (
         "--storage gfarm --staging eager --nodes 2 --cache cold --needs shared "
-        "--dataset results/datasets/2mass-demo/manifest.json --time-limit 540 "
+        "--dataset results/datasets/2mass-demo/manifest.json --stage-out out/* "
+        "--stage-out mosaic.png --time-limit 540 "
         "--cell-dir results/it/demo/montage/gfarm-eager/n2/tile=64/r2 "
         "--label experiment=it --label scale=demo --label workload=montage --label repeat=2 "
         "--label dataset=2mass-demo --label tile=64"

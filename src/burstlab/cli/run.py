@@ -22,7 +22,14 @@ from burstlab.hosting import way_to
 from burstlab.launch import LAUNCHERS
 from burstlab.pfs.emulation import Emulation
 from burstlab.record import LABELS, CellKey
-from burstlab.request import STAGING_METHODS, STAGINGS, TRACERS, Request
+from burstlab.request import (
+    PATTERN_WANTED,
+    STAGING_METHODS,
+    STAGINGS,
+    TRACERS,
+    Request,
+    is_below,
+)
 from burstlab.storage import STORAGES, storage_class
 
 NEEDS = ("shared", "mmap")
@@ -207,10 +214,8 @@ def _split(flag: str, command: str) -> tuple[str, ...]:
 
 def _globs(patterns: Sequence[str]) -> tuple[str, ...]:
     for pattern in patterns:
-        if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-            raise ConfigurationError(
-                f"--stage-out {pattern}: a pattern below $BURSTLAB_MOUNT is wanted, such as out/*"
-            )
+        if not is_below(pattern):
+            raise ConfigurationError(f"--stage-out {pattern}: {PATTERN_WANTED}")
     return tuple(patterns)
 
 

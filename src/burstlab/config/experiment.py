@@ -12,6 +12,7 @@ from pydantic import (
     PrivateAttr,
     ValidationInfo,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
@@ -21,7 +22,7 @@ from burstlab.config.matrix import Point, Value, expand, text
 from burstlab.config.site import Costs
 from burstlab.dataset.make import manifest_path
 from burstlab.record import LABELS
-from burstlab.request import STAGINGS
+from burstlab.request import PATTERN_WANTED, STAGINGS, is_below
 
 EXPERIMENTS = Path("config/experiments")
 PLACE = ("storage", "staging", "nodes")  # dimensions that every cell has, in their path order
@@ -74,6 +75,10 @@ class Block(Document):
     cache: Literal["cold", "warm", "as-is"] = Field(
         "cold", description="State of the page cache before the workload starts."
     )
+    stage_out: list[str] = Field(
+        default=[],
+        description="Results to copy to the parallel file system: patterns below $BURSTLAB_MOUNT.",
+    )
     emulated_pfs: Costs = Field(
         None, description="Costs of the parallel file system where the site's is emulated."
     )
@@ -91,6 +96,14 @@ class Block(Document):
         default=[], description="Points to leave out: those with all of these values."
     )
     _points: list[Point] = PrivateAttr()
+
+    @field_validator("stage_out")
+    @classmethod
+    def _below(cls, patterns: list[str]) -> list[str]:
+        for number, pattern in enumerate(patterns):
+            if not is_below(pattern):
+                raise wrong(f"{pattern!r}: {PATTERN_WANTED}", at=str(number))
+        return patterns
 
     @model_validator(mode="after")
     def _expanded(self, info: ValidationInfo) -> "Block":
@@ -224,6 +237,8 @@ class PlannedCell:
         if block.dataset is not None:
             flags += ["--dataset", str(manifest_path(block.dataset))]
             labels |= {"dataset": block.dataset}
+        for pattern in block.stage_out:
+            flags += ["--stage-out", pattern]
         flags += ["--time-limit", str(60 * block.runtime_min - TEARDOWN_S)]
         flags += ["--cell-dir", f"results/{self.name}"]
         labels |= {name: text(value) for name, value in point.items() if name not in PLACE}
@@ -233,6 +248,8 @@ class PlannedCell:
         """What the numbers depend on and the path does not tell: a change makes them outdated."""
         block = self.block
         told = f"dataset={block.dataset} needs={','.join(block.needs)} cache={block.cache}"
+        if block.stage_out:
+            told += f" stage_out={','.join(block.stage_out)}"
         return f"{told} emulated_pfs={block.emulated_pfs}" if block.emulated_pfs else told
 
 
