@@ -13,6 +13,7 @@ class Commands
   COLUMNS = %w[operation start_s elapsed_s host status task command].freeze
 
   def initialize(directory)
+    @directory = directory
     @operations = File.open(File.join(directory, "operations.csv"), "w")
     @operations.sync = true # a run that is killed keeps what it timed
     @operations.write("#{COLUMNS.join(',')}\n")
@@ -44,11 +45,19 @@ class Commands
 
   # Ends the run: whatever starts a command later fails for the same reason.
   def give_up(reason)
-    @failure ||= Failed.new(reason)
+    fail_for(reason)
     raise @failure
   end
 
   private
+
+  # The first reason counts, before others fail for want of the rest; the record tells it, too.
+  def fail_for(reason)
+    return if @failure
+
+    @failure = Failed.new(reason)
+    File.write(File.join(@directory, "failure.txt"), "#{reason}\n")
+  end
 
   # The time in a slot, not the time until one is free.
   def timed(task, argv)
@@ -63,7 +72,7 @@ class Commands
       [output, status]
     end
   rescue Connection::Lost => e
-    @failure ||= Failed.new(e.message) # the reason, before others fail for want of the rest
+    fail_for(e.message)
     @slots.close # rake waits for what runs on the other hosts
     raise @failure
   end
