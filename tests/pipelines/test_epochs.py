@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from burstlab.pipelines.epochs import Epochs
@@ -48,6 +50,18 @@ class Batches:
             yield order[begin : begin + SIZE]
 
 
+class Generator(random.Random):
+    """With the methods of PyTorch's Generator, whose state is an array too."""
+
+    manual_seed = random.Random.seed
+
+    def get_state(self) -> Any:
+        return np.array(self.getstate()[1])
+
+    def set_state(self, state: Any) -> None:
+        self.setstate((self.VERSION, tuple(state.tolist()), None))
+
+
 class Random:
     """What PyTorch's RandomSampler does: ``generator`` is None, and then all share one."""
 
@@ -91,7 +105,7 @@ def samples(epochs: Epochs) -> list[int]:
 
 def test_the_next_epoch_is_planned_before_the_last_minibatch_is_taken() -> None:
     told, wanted = Told(), orders(1, 4)
-    epochs = Epochs(told, Batches(Random(random.Random(1), random.Random(9))))
+    epochs = Epochs(told, Batches(Random(Generator(1), random.Random(9))))
     for number in range(3):
         taken = []
         for position, minibatch in enumerate(epochs):
@@ -110,6 +124,44 @@ def test_an_epoch_of_one_minibatch_is_planned_ahead_too() -> None:
     assert told.planned == [[1, 2, 3]]
     assert samples(epochs) == [1, 2, 3]
     assert samples(Epochs(told, [])) == []
+
+
+def test_a_generator_that_is_seeded_before_each_epoch_gives_the_order_of_that_seed() -> None:
+    told, generator = Told(), Generator(1)
+    epochs = Epochs(told, Batches(Random(generator, random.Random(9))))
+    for seed in (5, 6, 7):
+        generator.manual_seed(seed)
+        assert samples(epochs) == orders(seed, 1)[0]
+
+
+@pytest.mark.parametrize("taken", [1, 2, 3, COUNT])
+def test_a_generator_is_where_its_epoch_left_it(taken: int) -> None:
+    """Saved with a checkpoint, it gives the next epoch to the run that goes on."""
+    wanted, generator = orders(1, 4), Generator(1)
+    epochs = Epochs(Told(), Batches(Random(generator, random.Random(9))))
+    samples(epochs)
+    for _, _minibatch in zip(range(taken), epochs, strict=False):
+        saved = generator.get_state()
+    resumed = Generator()
+    resumed.set_state(saved)
+    after = Epochs(Told(), Batches(Random(resumed, random.Random(9))))
+    assert [samples(after) for _ in range(2)] == wanted[2:]
+
+
+def test_another_generator_than_that_which_was_asked_is_asked_anew() -> None:
+    told, sampler = Told(), Random(Generator(1), random.Random(9))
+    epochs = Epochs(told, Batches(sampler))
+    for seed in (1, 2):
+        sampler.generator = Generator(seed)
+        assert samples(epochs) == orders(seed, 1)[0]
+
+
+def test_a_generator_that_can_not_be_put_back_is_not_asked_ahead() -> None:
+    told, generator = Told(), random.Random(1)
+    epochs = Epochs(told, Batches(Random(generator, random.Random(9))))
+    for order in orders(1, 2):
+        assert samples(epochs) == order
+        assert told.planned == []
 
 
 def test_a_sampler_that_counts_keeps_its_count() -> None:
@@ -151,7 +203,7 @@ def test_the_random_numbers_of_all_are_drawn_when_an_epoch_begins() -> None:
 @pytest.mark.parametrize("taken", [1, 2, 3])
 def test_an_iteration_broken_off_loses_no_order(taken: int) -> None:
     told, wanted = Told(), orders(1, 4)
-    epochs = Epochs(told, Batches(Random(random.Random(1), random.Random(9))))
+    epochs = Epochs(told, Batches(Random(Generator(1), random.Random(9))))
     iteration = iter(epochs)
     first = [index for _ in range(taken) for index in next(iteration).indices]
     assert first == wanted[0][: len(first)]
@@ -161,7 +213,7 @@ def test_an_iteration_broken_off_loses_no_order(taken: int) -> None:
 def test_behind_a_minibatch_that_fails_the_next_epoch_comes() -> None:
     told, wanted = Told(), orders(1, 4)
     told.fails_at = wanted[0][SIZE : 2 * SIZE]
-    epochs = Epochs(told, Batches(Random(random.Random(1), random.Random(9))))
+    epochs = Epochs(told, Batches(Random(Generator(1), random.Random(9))))
     with pytest.raises(OSError, match="gone"):
         samples(epochs)
     assert [samples(epochs) for _ in range(2)] == wanted[1:3]
