@@ -1,9 +1,10 @@
 """A small data set of files whose contents tell which sample they are, for any Python."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
-from burstlab.pipelines import Files
+from burstlab.pipelines import Files, Mode, Options, Pipeline, open_pipeline
 
 COUNT = 50
 
@@ -28,3 +29,23 @@ def make(root: Path, count: int = COUNT) -> Numbered:
     for index, name in enumerate(files):
         (root / name).write_bytes(index.to_bytes(2, "little") * (20 + index))
     return Numbered(root, files)
+
+
+def opened(mode: Mode, files: Numbered, **options: Any) -> Pipeline:
+    """A pipeline with what its mode needs."""
+    local = files.root.parent / "local"
+    if mode == "ssd" and not local.exists():
+        shutil.copytree(files.root, local)
+    given = {"local": None if mode == "direct" else local, "time_limit_s": 60.0, **options}
+    return open_pipeline(mode, files, Options(**given))
+
+
+def is_right(indices: Any, examples: list[Any]) -> bool:
+    """Whether the examples are those of these indices."""
+    import numpy as np
+
+    wanted = [np.frombuffer(i.to_bytes(2, "little") * (20 + i), np.uint8) for i in indices]
+    return [label for _, label in examples] == list(indices) and all(
+        array.dtype == np.float32 and np.array_equal(array, one)
+        for (array, _), one in zip(examples, wanted, strict=True)
+    )

@@ -1,13 +1,10 @@
 """The four modes: the same minibatches, errors that name their file, nothing left behind."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import burstio
@@ -19,12 +16,10 @@ from burstlab.pipelines import (
     Minibatches,
     Mode,
     Options,
-    Pipeline,
     PipelineError,
-    Stalled,
     open_pipeline,
 )
-from tests.pipelines.small_set import COUNT, Numbered, make
+from tests.pipelines.small_set import COUNT, Numbered, is_right, make, opened
 from tests.polling import until
 
 pytestmark = pytest.mark.requires("burstio")
@@ -35,24 +30,6 @@ TRANSPORTS = ("processes", "threads")
 @pytest.fixture
 def files(tmp_path: Path) -> Numbered:
     return make(tmp_path / "pfs")
-
-
-def opened(mode: Mode, files: Numbered, **options: object) -> Pipeline:
-    """A pipeline with what its mode needs."""
-    local = files.root.parent / "local"
-    if mode == "ssd" and not local.exists():
-        shutil.copytree(files.root, local)
-    given = {"local": None if mode == "direct" else local, "time_limit_s": 60.0, **options}
-    return open_pipeline(mode, files, Options(**given))
-
-
-def is_right(indices: object, examples: list) -> bool:
-    """Whether the examples are those of these indices."""
-    wanted = [np.frombuffer(i.to_bytes(2, "little") * (20 + i), np.uint8) for i in indices]
-    return [label for _, label in examples] == list(indices) and all(
-        array.dtype == np.float32 and np.array_equal(array, one)
-        for (array, _), one in zip(examples, wanted, strict=True)
-    )
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -118,76 +95,6 @@ def test_what_the_data_set_raises_is_raised_to_the_caller(mode: Mode, files: Num
         with pytest.raises(ValueError, match=f"{files.files[3]} is empty"):
             pipeline.take()
         assert is_right([4], pipeline.take().examples)
-
-
-@pytest.mark.parametrize("mode", ["direct", "lazy"])
-def test_a_stalled_source_is_told_in_time_and_waited_for_again(mode: Mode, files: Numbered) -> None:
-    stalled = files.root / files.files[3]
-    content = stalled.read_bytes()
-    stalled.unlink()
-    os.mkfifo(stalled)
-    with opened(mode, files, time_limit_s=0.3) as pipeline:
-        pipeline.plan([[2, 3], [4]])
-        with pytest.raises(Stalled, match=str(files.root)):
-            pipeline.take()
-        writer = threading.Thread(target=_write, args=(stalled, content))
-        writer.start()
-        if mode == "direct":
-            assert is_right([2, 3], patiently(pipeline))
-        else:  # it was waited for, and burstio wants a file
-            with pytest.raises(OSError, match="is not a regular file"):
-                patiently(pipeline)
-        writer.join(60)
-        assert is_right([4], patiently(pipeline))
-
-
-def _write(stalled: Path, content: bytes) -> None:
-    with suppress(BrokenPipeError):  # who refuses a pipe does not read it
-        stalled.write_bytes(content)
-
-
-def patiently(pipeline: Pipeline) -> list:
-    """The next minibatch, however busy the machine is."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return pipeline.take().examples
-        except Stalled:
-            assert time.monotonic() < deadline
-
-
-@pytest.mark.parametrize("mode", ["direct", "lazy"])
-@pytest.mark.slow
-def test_a_stalled_source_does_not_hold_the_end(mode: Mode, files: Numbered) -> None:
-    stalled = files.root / files.files[3]
-    stalled.unlink()
-    os.mkfifo(stalled)
-    before = threading.active_count()
-    pipeline = opened(mode, files)
-    pipeline.plan([[1], [2, 3], [4]])
-    pipeline.take()  # now it is busy with the next one
-    began = time.monotonic()
-    pipeline.close()
-    pipeline.close()
-    assert time.monotonic() - began < 30, "no later than half the time limit"
-    until(lambda: threading.active_count() == before, "no thread is left")
-    os.close(os.open(stalled, os.O_RDWR))
-
-
-def test_a_stalled_source_of_an_agent_does_not_hold_the_end(
-    tmp_path: Path, files: Numbered
-) -> None:
-    stalled = files.root / files.files[3]
-    stalled.unlink()
-    os.mkfifo(stalled)
-    socket, before = tmp_path / "agent" / "socket", threading.active_count()
-    with burstio.Engine(files.root, files.files, time_limit_s=600.0).serve(socket):
-        pipeline = opened("lazy", files, local=None, agent=socket, time_limit_s=600.0)
-        pipeline.plan([[1], [3]])
-        pipeline.take()
-        pipeline.close()
-        assert threading.active_count() == before
-        os.close(os.open(stalled, os.O_RDWR))
 
 
 @pytest.mark.parametrize("mode", ["direct", "paper3"])

@@ -23,9 +23,10 @@ import sys
 from pathlib import Path
 from burstlab.pipelines import Options, Stalled, open_pipeline
 from tests.pipelines.small_set import COUNT, Numbered
-mode, root, local, limit = sys.argv[1:]
+mode, root, local, limit, *agent = sys.argv[1:]
 files = Numbered(root, [f"{index % 5}/{index}" for index in range(COUNT)])
-options = Options(local=Path(local), time_limit_s=float(limit))
+agent = Path(agent[0]) if agent else None
+options = Options(local=Path(local), time_limit_s=float(limit), agent=agent)
 with open_pipeline(mode, files, options) as pipeline:
     pipeline.plan([[1, 2], [3, 4]])
     pipeline.take()
@@ -72,6 +73,40 @@ def test_a_program_ends_while_the_source_stalls(mode: Mode, tmp_path: Path, pfs:
     go_on(pfs)
     until(lambda: not any(Path("/proc", pid).exists() for pid, _ in held), "the copiers' end")
     assert not list(local.glob(".copying.*"))
+
+
+@pytest.mark.slow
+def test_lazy_names_the_file_while_the_source_stalls(tmp_path: Path, pfs: Emulator) -> None:
+    stall(pfs)
+    said = tmp_path / "said"
+    command = [sys.executable, "-c", PROGRAM, "lazy", pfs.work, tmp_path / "local", "1"]
+    with said.open("wb") as output:
+        program = subprocess.Popen(command, stderr=output)
+    try:
+        until(lambda: "Stalled: " in said.read_text(), "the reason")
+    finally:
+        go_on(pfs)  # threads of its own hang in the kernel, and it can't end without them
+    assert program.wait(60) == 1
+    assert f"Stalled: {pfs.work}/1/1: the source has not given it" in said.read_text()
+
+
+@pytest.mark.slow
+def test_who_has_an_agent_ends_while_the_source_stalls(tmp_path: Path, pfs: Emulator) -> None:
+    (tmp_path / "list").write_text("".join(f"{name}\n" for name in files_of(pfs).files))
+    socket = tmp_path / "agent" / "socket"
+    command = [sys.executable, "-m", "burstio.agent", "--while-stdin", "--socket", socket]
+    command += ["--root", pfs.work, "--files", tmp_path / "list", "--time-limit-s", "0.5"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout and agent.stdout.readline() == b"ready\n"
+        command = [sys.executable, "-c", PROGRAM, "lazy", pfs.work, tmp_path, "2", socket]
+        stall(pfs)
+        try:
+            program = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+        finally:
+            go_on(pfs)
+    assert program.returncode == 1
+    assert f"Stalled: {pfs.work}/1/1: the source has not given it" in program.stderr
+    assert agent.returncode == 0, "it ends with its standard input"
 
 
 def test_a_stall_that_is_over_is_forgotten(tmp_path: Path, pfs: Emulator) -> None:

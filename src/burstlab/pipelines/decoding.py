@@ -67,6 +67,7 @@ class Arrivals:
         self.planned: deque[Indices] = deque()  # and not yet fed
         self._ahead = ahead
         self._failure: Exception | None = None
+        self._late = ""
         self._arrived: deque[Decoding | Exception] = deque()
 
     @property
@@ -79,16 +80,22 @@ class Arrivals:
         """Whether another one may be fed. With the lock held."""
         return len(self._arrived) <= self._ahead
 
-    def put(self, generation: int, arrived: Decoding | Exception, planned: int = 1) -> None:
-        """Hand one over, which is the first of those planned (or none of them, with 0)."""
+    def put(self, generation: int, arrived: Decoding | Exception) -> None:
+        """Hand one over, which is the first of those planned."""
         with self.changed:
             if generation == self.generation and not self.closed:
-                for _ in range(planned):
-                    self.planned.popleft()
+                self.planned.popleft()
                 self._arrived.append(arrived)
+                self._late = ""
                 self.changed.notify_all()
             elif isinstance(arrived, Decoding):
                 arrived.cancel()
+
+    def waits_for(self, generation: int, what: str) -> None:
+        """The feeding thread has waited for this for a while: told to who waits too long."""
+        with self.changed:
+            if generation == self.generation:
+                self._late = what
 
     def get(self, files: Files, patience_s: float | None) -> Minibatch:
         """The next one, decoded. Raises as ``Pipeline.take`` does."""
@@ -97,8 +104,7 @@ class Arrivals:
             if not self.expected:
                 raise IndexError("no minibatch is planned")
             if not self.changed.wait_for(lambda: self._arrived or self._failure, patience_s):
-                late = self.planned[0][0]
-                raise Stalled(f"{name(files, late)}: nothing of its minibatch came in time")
+                raise Stalled(self._late or _one_of(files, self.planned[0]))
             if not self._arrived:
                 assert self._failure is not None
                 raise self._failure
@@ -141,9 +147,15 @@ class Arrivals:
                 arrived.cancel()
         self._arrived.clear()
         self.planned.clear()
+        self._late = ""
         self.changed.notify_all()
 
     def _forget_first(self) -> None:
         with self.changed:
             self._arrived.popleft()
             self.changed.notify_all()
+
+
+def _one_of(files: Files, indices: Indices) -> str:
+    others = f", or another of the {len(indices)} of its minibatch" if len(indices) > 1 else ""
+    return f"{name(files, indices[0])}: this{others}, did not come in time"

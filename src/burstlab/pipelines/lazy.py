@@ -15,7 +15,6 @@ from burstlab.pipelines.interface import (
     Options,
     Pipeline,
     PipelineError,
-    Stalled,
 )
 from burstlab.pipelines.workers import Workers
 
@@ -99,11 +98,8 @@ class Lazy(Pipeline):
         try:
             contents = [memoryview(sample) for _, sample in stream.take(len(following))]
             decoding = submit(self._workers, following, contents)
-        except TimeoutError as error:
-            if self._options.time_limit_s is None:
-                return  # the same is taken again
-            stalled = Stalled(f"{error.filename}: {error.strerror or error}")
-            self._arrivals.put(generation, stalled, planned=0)
+        except TimeoutError as error:  # the same is taken again
+            self._arrivals.waits_for(generation, f"{error.filename}: {error.strerror or error}")
         except Exception as error:
             self._arrivals.put(generation, error)
         else:
@@ -129,7 +125,8 @@ class Lazy(Pipeline):
             self._cache = Path(tempfile.mkdtemp(prefix="lazy-", dir=options.local))
         chosen = {"cache": self._cache, **(options.engine or {})}
         if options.time_limit_s is not None:
-            chosen.setdefault("time_limit_s", options.time_limit_s)
+            # It has told which file is late when who takes has no more patience.
+            chosen.setdefault("time_limit_s", options.time_limit_s / 2)
         return burstio.Engine(files.root, files.files, **chosen)
 
     def _forget_cache(self) -> None:
