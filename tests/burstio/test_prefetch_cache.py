@@ -9,6 +9,7 @@ import pytest
 
 from tests.burstio import prefetch_set
 from tests.burstio.prefetch_set import COUNT, content, held_by, in_both_layouts
+from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
 pytestmark = pytest.mark.requires("burstio")
@@ -39,6 +40,25 @@ def kill_a_run(tmp_path: Path, moment_s: float, **options: object) -> None:
         assert killed.stdout.readline() == "begins\n"
         time.sleep(moment_s)
         killed.kill()
+
+
+@pytest.mark.requires("fuse")
+@pytest.mark.parametrize("order", [[3, 2], [2, 3]])
+def test_a_mounted_cache_is_filled_in_the_order_of_the_list(
+    tmp_path: Path, files: list[str], order: list[int]
+) -> None:
+    """There is room for one file only, and files have sizes by which they are known."""
+    (tmp_path / "mount").mkdir()
+    room = {"cache": tmp_path / "cache", "cache_bytes": 1.5 * len(content(3))}
+    with (
+        burstio.Engine(tmp_path / "data", files, in_flight=(1, 1), **room) as engine,
+        engine.mount(tmp_path / "mount", order),
+    ):
+        until(lambda: engine.statistics()["cache_full"], "the second file")
+        engine.drain()
+        counted = engine.statistics()
+    assert counted["cache_samples"] == 1
+    assert counted["cache_bytes_written"] == 64 + len(content(order[0])), "with its header"
 
 
 @in_both_layouts

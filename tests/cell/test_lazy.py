@@ -28,6 +28,12 @@ client = burstio.connect(os.environ["BURSTLAB_AGENT"])
 with burstio.Reader(client, burstio.shuffled(client.count, 1), 16, epochs=2) as reader:
     print(sum(len(sample) for batch in reader for _, sample in batch))
 """
+TWO_CACHED = """
+import os, burstio
+from tests.polling import until
+client = burstio.connect(os.environ["BURSTLAB_AGENT"])
+until(lambda: client.statistics()["cache_samples"] >= 2, "two samples in the cache")
+"""
 SIZE = sum(len(content(i)) for i in range(COUNT))
 
 
@@ -80,16 +86,17 @@ def test_a_program_that_knows_asks_the_agent(place: Place, manifest: Path) -> No
     assert place.left_behind() == []
 
 
-def test_the_cache_fills_in_the_order_of_the_list(place: Place, manifest: Path) -> None:
+def test_the_cache_is_filled_with_the_files_of_the_list(place: Place, manifest: Path) -> None:
+    """In which order: tests/burstio/test_prefetch_cache.py."""
     order = place.root / "order"
-    order.write_text("3/3\n2/2\n")
-    wait = "import sys, time; time.sleep(0.3)"
-    done = place.run(*lazy(manifest), "--order", order, run=[sys.executable, "-c", wait])
+    order.write_text("3/199\n2/198\n")
+    done = place.run(*lazy(manifest), "--order", order, run=[sys.executable, "-c", TWO_CACHED])
     assert done.returncode == 0, done.stderr
     record = place.record()
     assert record
     [counted] = record["dataset"]["lazy"].values()
     assert counted["source_opens"] == counted["cache_samples"] == 2
+    assert counted["source_bytes"] == len(content(199)) + len(content(198))
 
 
 def test_a_list_that_names_no_file_is_told(place: Place, manifest: Path) -> None:
