@@ -1,6 +1,7 @@
 """The emulator as a process under test: mounted, used, and gone afterwards whatever happened."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,16 @@ class Emulator:
 
     def says(self, text: str) -> bool:
         return text in self.log.read_text()
+
+    def stall(self) -> None:
+        """Every operation waits, once this has returned."""
+        self.process.send_signal(signal.SIGUSR1)
+        until(lambda: self.says("stalled"), "the stall")
+
+    def go_on(self) -> None:
+        """End a stall."""
+        self.process.send_signal(signal.SIGUSR1)
+        until(lambda: self.says("going on"), "the end of the stall")
 
 
 def command(mount: Path, *arguments: str | Path) -> list[str]:

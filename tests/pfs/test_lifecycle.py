@@ -63,23 +63,20 @@ def test_a_killed_one_leaves_a_dead_mount_that_a_new_one_names(tmp_path: Path):
 def test_a_stall_holds_every_client_until_it_is_over(tmp_path: Path):
     with emulated(tmp_path, *FREE) as running:
         (running.work / "file").write_text("content")
-        running.process.send_signal(signal.SIGUSR1)
-        until(lambda: running.says("stalled"), "the stall")
+        running.stall()
         reader = subprocess.Popen(
             ["stat", "-c", "%s", running.work / "file"], stdout=subprocess.PIPE
         )
         with pytest.raises(subprocess.TimeoutExpired):
             reader.wait(0.5)
-        running.process.send_signal(signal.SIGUSR1)
+        running.go_on()
         assert reader.communicate(timeout=10)[0] == b"7\n"
-        assert running.says("going on")
 
 
 @fuse
 def test_a_stalled_one_can_be_ended(tmp_path: Path):
     with emulated(tmp_path, *FREE) as running:
-        running.process.send_signal(signal.SIGUSR1)
-        until(lambda: running.says("stalled"), "the stall")
+        running.stall()
         reader = subprocess.Popen(["stat", running.work], stderr=subprocess.DEVNULL, stdout=-3)
         running.process.terminate()
         assert running.process.wait(10) == 0

@@ -41,16 +41,6 @@ def pfs(tmp_path: Path) -> Iterator[Emulator]:
         yield running
 
 
-def stall(pfs: Emulator) -> None:
-    pfs.process.send_signal(signal.SIGUSR1)
-    until(lambda: pfs.says("stalled"), "the stall")
-
-
-def go_on(pfs: Emulator) -> None:
-    pfs.process.send_signal(signal.SIGUSR1)
-    until(lambda: pfs.says("going on"), "the end of the stall")
-
-
 def files_of(pfs: Emulator) -> Numbered:
     return Numbered(pfs.work, [f"{index % 5}/{index}" for index in range(COUNT)])
 
@@ -58,7 +48,7 @@ def files_of(pfs: Emulator) -> Numbered:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "paper3"])
 def test_a_program_ends_while_the_source_stalls(mode: Mode, tmp_path: Path, pfs: Emulator) -> None:
-    stall(pfs)
+    pfs.stall()
     local, said = tmp_path / "local", tmp_path / "said"
     command = [sys.executable, "-c", PROGRAM, mode, pfs.work, local, "1"]
     with said.open("wb") as output:  # what hangs in the kernel holds it open
@@ -70,14 +60,14 @@ def test_a_program_ends_while_the_source_stalls(mode: Mode, tmp_path: Path, pfs:
     if mode == "paper3":
         assert {path for _, path in held} == {f"{pfs.work}/1/1", f"{pfs.work}/3/3"}
     assert not list(local.glob(".copying.*"))
-    go_on(pfs)
+    pfs.go_on()
     until(lambda: not any(Path("/proc", pid).exists() for pid, _ in held), "the copiers' end")
     assert not list(local.glob(".copying.*"))
 
 
 @pytest.mark.slow
 def test_lazy_names_the_file_while_the_source_stalls(tmp_path: Path, pfs: Emulator) -> None:
-    stall(pfs)
+    pfs.stall()
     said = tmp_path / "said"
     command = [sys.executable, "-c", PROGRAM, "lazy", pfs.work, tmp_path / "local", "1"]
     with said.open("wb") as output:
@@ -85,7 +75,7 @@ def test_lazy_names_the_file_while_the_source_stalls(tmp_path: Path, pfs: Emulat
     try:
         until(lambda: "Stalled: " in said.read_text(), "the reason")
     finally:
-        go_on(pfs)  # threads of its own hang in the kernel, and it can't end without them
+        pfs.go_on()  # threads of its own hang in the kernel, and it can't end without them
     assert program.wait(60) == 1
     assert f"Stalled: {pfs.work}/1/1: the source has not given it" in said.read_text()
 
@@ -99,24 +89,24 @@ def test_who_has_an_agent_ends_while_the_source_stalls(tmp_path: Path, pfs: Emul
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
         assert agent.stdout and agent.stdout.readline() == b"ready\n"
         command = [sys.executable, "-c", PROGRAM, "lazy", pfs.work, tmp_path, "2", socket]
-        stall(pfs)
+        pfs.stall()
         try:
             program = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
         finally:
-            go_on(pfs)
+            pfs.go_on()
     assert program.returncode == 1
     assert f"Stalled: {pfs.work}/1/1: the source has not given it" in program.stderr
     assert agent.returncode == 0, "it ends with its standard input"
 
 
 def test_a_stall_that_is_over_is_forgotten(tmp_path: Path, pfs: Emulator) -> None:
-    stall(pfs)
+    pfs.stall()
     options = Options(local=tmp_path / "local", time_limit_s=0.3, copiers=1)
     with open_pipeline("paper3", files_of(pfs), options) as pipeline:
         pipeline.plan([[1, 2], [3]])
         with pytest.raises(Stalled, match=f"copy process [0-9]+ is at {pfs.work}/1/1$"):
             pipeline.take()
-        go_on(pfs)
+        pfs.go_on()
         assert until(lambda: _taken(pipeline), "the minibatch") == [1, 2]
 
 
@@ -133,13 +123,13 @@ def test_a_copy_process_killed_in_a_stall_is_named(tmp_path: Path, pfs: Emulator
     with open_pipeline("paper3", files_of(pfs), options) as pipeline:
         pipeline.plan([[0]])
         pipeline.take()
-        stall(pfs)
+        pfs.stall()
         pipeline.plan([[index] for index in range(1, COUNT)])
         copiers = [p.pid for p in multiprocessing.active_children() if p.name == "copy"]
         waiting = Path("/proc", str(copiers[0]), "wchan")
         until(lambda: "request_wait" in waiting.read_text(), "the copier's wait")
         os.kill(copiers[0], signal.SIGKILL)
-        go_on(pfs)
+        pfs.go_on()
         with pytest.raises(PipelineError, match=f"copy process {copiers[0]} ended with -9"):
             for _ in range(1, COUNT):
                 pipeline.take()

@@ -1,6 +1,7 @@
 """Chainer with ChainerMN: GPUs and NCCL where there are any, else processors and MPI."""
 
 import hashlib
+import warnings
 from typing import Any
 
 import chainer
@@ -11,7 +12,7 @@ from chainer.backends import cuda
 from networks import network
 
 from burstlab.pipelines import Images, Options
-from burstlab.pipelines.chainer import PipelineIterator
+from burstlab.pipelines.chainer import PipelineIterator, TimeoutWarning
 from burstlab.training.loop import SEED
 from burstlab.training.mpi import Ranks
 from burstlab.training.parameters import Parameters
@@ -89,6 +90,7 @@ class ChainerFramework:
 
     def batches(self, files: Images, chosen: Parameters, how: Options) -> PipelineIterator:
         np.random.seed([SEED, self.group.rank])  # the iterator's order is drawn from it
+        warnings.simplefilter("error", TimeoutWarning)  # or the training would wait for ever
         return PipelineIterator(
             files,
             chosen.batch,

@@ -73,6 +73,7 @@ class Parameters(AnyParameters):
     mode: str = "lazy"  # how minibatches come, of burstlab.pipelines.MODES
     generation: int = 2  # workers that decode
     copiers: int = 2  # paper3: processes of its prefetch stage
+    patience: int = 300  # of a rank with a file that does not come [s]; metadata servers fail over
     validation: int = 0  # percent of the images that are not trained on
     schedule: int = 100  # epochs of the whole course of the learning rate
 

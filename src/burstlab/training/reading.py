@@ -31,7 +31,7 @@ def options(data: Path, chosen: Parameters) -> Options:
         copiers=chosen.copiers,
         local=local,
         agent=Path(socket) if socket else None,
-        time_limit_s=None,
+        time_limit_s=chosen.patience,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from burstlab.pipelines import MODES
 from tests.workflows.trainings.running import Place
-from tests.workflows.trainings.test_faults import truncated
+from tests.workflows.trainings.test_faults import check_stalled, truncated
 
 pytestmark = [pytest.mark.requires("torch", "burstio"), pytest.mark.slow]
 
@@ -33,3 +33,8 @@ def test_a_truncated_image(spoilt: Place) -> None:
     """Its rank is heard, not the one that waits for it in an all-reduce."""
     victim, reason = truncated(spoilt, mode="lazy")
     assert f" on localhost: {victim}: no whole image: " in reason
+
+
+@pytest.mark.requires("fuse")
+def test_a_file_system_that_stalls(place: Place) -> None:
+    check_stalled(place)

@@ -1,6 +1,7 @@
 """Whatever strikes a training, the record tells what it was and nothing runs on."""
 
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from burstlab.dataset.manifest import members
 from burstlab.dataset.writing import scan, write_manifest
+from tests.pfs.emulator import FREE, emulated
 from tests.polling import until
 
 from .running import DEADLINE_S, ENDED, Place, process, processes
@@ -48,6 +50,30 @@ def truncated(spoilt: Place, **parameters: str) -> tuple[Path, str]:
     assert record["reason"].startswith(f"{ENDED} 1: rank "), record["reason"]
     assert processes(spoilt.cell) == {}
     return victim, record["reason"]
+
+
+def check_stalled(place: Place) -> None:
+    """A training whose images' file system stalls ends with the name of one of them."""
+    with emulated(place.root / "emulated", *FREE, backing=place.images) as pfs:
+        reads = Place(place.root, pfs.work, place.workload)
+        run = reads.start(patience="1", epochs="100000")
+        try:
+            trains = "epoch 1 of"
+            until(lambda: trains in reads.log() or run.poll() is not None, "all train", DEADLINE_S)
+            pfs.stall()
+            try:
+                told = f"{pfs.work}/"
+                until(lambda: told in reads.log() or run.poll() is not None, "a name", DEADLINE_S)
+            finally:
+                pfs.go_on()  # what hangs in the kernel can't end before
+            run.wait(DEADLINE_S)
+        finally:
+            run.terminate()
+            run.wait(DEADLINE_S)
+        assert processes(reads.cell) == {}
+        record = reads.record()
+    named = rf"{ENDED} 1: rank [01] on localhost: .*{pfs.work}/n[0-9]+/\S+\.JPEG: not read in time"
+    assert re.match(named, record["reason"]), record["reason"]
 
 
 @pytest.mark.slow
