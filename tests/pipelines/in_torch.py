@@ -51,6 +51,27 @@ def check_the_loader_gives_what_the_sampler_says(directory: Path) -> None:
                 assert labels == wanted[: 8 if epoch == 1 else COUNT], mode
 
 
+def check_a_generator_is_left_as_by_any_other_loader(directory: Path) -> None:
+    """Seeded before each epoch, and saved with a checkpoint after one."""
+    import torch
+    from torch.utils.data import BatchSampler, RandomSampler
+
+    from burstlab.pipelines.torch import loader
+
+    files = made(directory)
+    generator, plain = torch.Generator(), torch.Generator()
+    sampler = RandomSampler(files, generator=generator)
+    with open_pipeline("direct", files, Options(time_limit_s=60.0)) as pipeline:
+        batches = loader(pipeline, BatchSampler(sampler, 8, drop_last=False))
+        for seed in (5, 6, None, None):
+            if seed is not None:
+                generator.manual_seed(seed)
+                plain.manual_seed(seed)
+            wanted = list(RandomSampler(files, generator=plain))
+            assert [int(label) for _, labels in batches for label in labels] == wanted, seed
+            assert torch.equal(generator.get_state(), plain.get_state()), seed
+
+
 def check_the_next_epoch_is_read_before_this_one_ends(directory: Path) -> None:
     from torch.utils.data import BatchSampler, DistributedSampler
 
