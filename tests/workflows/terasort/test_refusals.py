@@ -19,16 +19,32 @@ def test_java_that_is_not_there(tmp_path: Path) -> None:
     assert cell.left_behind() == []
 
 
-@pytest.mark.parametrize("version", ["11", "25"])
-def test_java_that_hadoop_does_not_run_on(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "jdk/bin/java"
+def java(home: Path, version: str) -> Path:
+    """One that tells its version and does nothing else."""
+    program = home / "bin/java"
     program.parent.mkdir(parents=True)
     program.write_text(DOUBLE.format(version))
     program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("version", ["11", "25"])
+def test_java_that_hadoop_does_not_run_on(tmp_path: Path, version: str) -> None:
+    program = java(tmp_path / "jdk", version)
     cell = TeraCell(tmp_path).begin(variables={"JAVA_HOME": str(tmp_path / "jdk")})
     assert cell.status() == 1
     assert f"{program} is Java {version}, Hadoop wants 17 or 21: set JAVA_HOME" in cell.reason()
     assert cell.left_behind() == []
+
+
+@pytest.mark.parametrize("version", ["17", "21"])
+def test_java_that_hadoop_runs_on(tmp_path: Path, version: str) -> None:
+    """Hadoop is looked for next."""
+    home = java(tmp_path / "jdk", version).parents[1]
+    variables = {"JAVA_HOME": str(home), "HADOOP_JARS": str(tmp_path)}
+    cell = TeraCell(tmp_path).begin(variables=variables)
+    assert cell.status() == 1
+    assert f"no Hadoop in {tmp_path}" in cell.reason()
 
 
 @pytest.mark.requires("terasort")
