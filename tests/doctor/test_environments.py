@@ -29,6 +29,13 @@ def test_lists_are_read_without_their_comments(tmp_path: Path) -> None:
     }
 
 
+def test_a_workload_has_the_environment_of_its_name_or_the_one_it_names(tmp_path: Path) -> None:
+    (tmp_path / "workflows/ddp").mkdir(parents=True)
+    (tmp_path / "workflows/ddp/environment.txt").write_text("torch\n")
+    assert environments.of_workload(tmp_path, "ddp") == "torch"
+    assert environments.of_workload(tmp_path, "mxnet") == "mxnet"
+
+
 def test_installed_packages_are_known_and_others_are_not() -> None:
     assert environments.installed_packages(["dpkg", NOWHERE]) == {"dpkg"}
 

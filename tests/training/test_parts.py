@@ -15,7 +15,9 @@ def test_parameters_come_from_the_environment_and_go_back() -> None:
     given_ = {"CHAINERMN_MODE": "paper3", "CHAINERMN_BATCH": "8", "CHAINERMN_VALIDATION": "0"}
     chosen = Parameters.of("chainermn", given_)
     assert (chosen.mode, chosen.batch, chosen.epochs, chosen.ranks) == ("paper3", 8, 10, 4)
-    assert Parameters.of("chainermn", chosen.variables("chainermn")) == chosen
+    variables = chosen.variables("chainermn")
+    assert Parameters.of("chainermn", variables) == chosen
+    assert all(name.startswith("CHAINERMN_") for name in variables)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from burstlab.config.catalog import environment, survey
+from burstlab.config.catalog import survey
+from burstlab.doctor.environments import of_workload
 from tests.workflow.checkout import ROOT, Checkout
 
 MONTAGE = "modules: {montage: [montage/6.0]}\n"
@@ -34,7 +35,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.mark.parametrize("name", survey(ROOT).workloads)
 def test_a_workload_can_be_had_from_conda(name: str) -> None:
-    assert (ROOT / "envs" / environment(name) / "conda.yaml").is_file()
+    assert (ROOT / "envs" / of_workload(ROOT, name) / "conda.yaml").is_file()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*.smk")), ids=lambda p: p.stem)

@@ -6,4 +6,4 @@ from pathlib import Path
 from burstlab.training.launch import main
 
 if __name__ == "__main__":
-    sys.exit(main("chainermn", "chainer", Path(__file__).resolve().with_name("train.py")))
+    sys.exit(main("chainermn", Path(__file__).resolve().with_name("train.py")))

@@ -6,4 +6,4 @@ from pathlib import Path
 from burstlab.training.launch import main
 
 if __name__ == "__main__":
-    sys.exit(main("ddp", "torch", Path(__file__).resolve().with_name("train.py")))
+    sys.exit(main("ddp", Path(__file__).resolve().with_name("train.py")))

@@ -26,4 +26,4 @@ def variables(chosen: Parameters) -> Mapping[str, str]:
 
 if __name__ == "__main__":
     train = Path(__file__).resolve().with_name("train.py")
-    sys.exit(main("mxnet", "mxnet", train, Parameters, variables))
+    sys.exit(main("mxnet", train, Parameters, variables))

@@ -12,11 +12,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from burstlab.config.catalog import environment, survey
+from burstlab.config.catalog import survey
 from burstlab.config.datasets import DataSets
 from burstlab.config.experiment import EXPERIMENTS, Experiment, PlannedCell, load_experiment
 from burstlab.config.load import allowed
 from burstlab.config.site import SITES, load_site
+from burstlab.doctor.environments import of_workload
 from burstlab.errors import BurstlabError, ConfigurationError
 
 Answer = TypeVar("Answer")
@@ -85,6 +86,7 @@ class Campaign:
             for cell in experiment.cells(name, scale)
         }
         self._workloads = catalog.workloads
+        self.environment = partial(of_workload, root)
         self._site_flags = {
             name: shlex.join(self.site.run_arguments(name)) for name in catalog.storages
         }
@@ -184,7 +186,7 @@ class Campaign:
         """
         from snakemake.io import ancient
 
-        own = environment(workload)
+        own = self.environment(workload)
         versions = f"results/environments/{own}.json"
         checked = own not in self.environments or Path(versions).exists()
 
@@ -207,11 +209,9 @@ class Campaign:
 
         return _answering(paths)
 
-    environment = staticmethod(environment)
-
     def modules(self, name: str) -> list[str]:
         """Environment modules that the site has for a workload, or for an environment of envs/."""
-        return self.site.modules.get(environment(name), [])
+        return self.site.modules.get(self.environment(name), [])
 
     def cells(self, wildcards: TablesWildcards) -> str:
         """Which cells an experiment has, in few letters: tables of others are outdated."""

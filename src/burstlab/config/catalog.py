@@ -8,14 +8,6 @@ from pathlib import Path
 from burstlab.dataset.model import DATASETS, load_datasets
 from burstlab.storage import STORAGES
 
-# Environments that are called after what trains, and serve its front end of the prefetcher too.
-_TRAINERS = {"chainermn": "chainer", "ddp": "torch"}
-
-
-def environment(workload: str) -> str:
-    """The directory of envs/ that a workload's programs come from, where it needs any."""
-    return _TRAINERS.get(workload, workload)
-
 
 @dataclass(frozen=True, slots=True)
 class Catalog:

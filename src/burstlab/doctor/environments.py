@@ -51,6 +51,13 @@ def find_command(name: str) -> str | None:
     return shutil.which(name, path=path)
 
 
+def of_workload(root: Path, name: str) -> str:
+    """The directory of envs/ that a workload's programs come from, where it needs any: what
+    workflows/NAME/environment.txt names, else its own name's."""
+    other = root / "workflows" / name / "environment.txt"
+    return other.read_text(encoding="utf-8").strip() if other.is_file() else name
+
+
 def load(envs: Path) -> dict[str, Environment]:
     """All environments below a directory that list packages or commands, by name."""
     return {

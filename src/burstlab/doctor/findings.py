@@ -10,7 +10,6 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 
-from burstlab.config.catalog import environment as environment_of
 from burstlab.config.catalog import survey
 from burstlab.config.experiment import EXPERIMENTS, load_experiment
 from burstlab.doctor import buffers, environments, profiles
@@ -65,7 +64,7 @@ def demo_needs(root: Path) -> frozenset[str]:
         experiment = load_experiment(path.stem, root)
         if experiment.part_of_demo:
             for cell in experiment.cells(path.stem, "demo"):
-                names |= {environment_of(cell.block.workload), cell.storage}
+                names |= {environments.of_workload(root, cell.block.workload), cell.storage}
                 names |= {"rust"} if cell.point["staging"] != "none" else set()
     return frozenset(names)
 
@@ -143,13 +142,14 @@ def _programs(root: Path, needed: frozenset[str]) -> Iterator[Finding]:
     catalog, known = survey(root), environments.load(root / "envs")
     for kind, names in (("workload", catalog.workloads), ("storage", catalog.storages)):
         for name in names:
-            own = environment_of(name)
+            own = environments.of_workload(root, name)
             found = _environment(f"{kind} {name}", known.get(own))
             if name in buffers.PROBLEMS and (problem := buffers.PROBLEMS[name](root)):
                 remedy = buffers.REMEDIES[name]
                 found = Finding(found.subject, State.MISSING, problem, remedy)
             yield replace(found, needed=own in needed)
-    others = {*map(environment_of, catalog.workloads), *catalog.storages}
+    of_workloads = {environments.of_workload(root, name) for name in catalog.workloads}
+    others = of_workloads | set(catalog.storages)
     for name, environment in known.items():
         if environment.commands and name not in others:
             yield _environment(f"programs {name}", environment)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from burstlab.doctor import pythons
+from burstlab.doctor.environments import of_workload
 from burstlab.errors import BurstlabError
 from burstlab.launch import ranks
 from burstlab.launch.ranks import Unusable
@@ -20,15 +21,18 @@ from burstlab.training.parameters import AnyParameters, Parameters
 from burstlab.training.report import RANKS
 from burstlab.training.verdict import judge
 
+# Pipelines fork after MPI has begun. InfiniBand has to know (ibv_fork_init(3)); Python's other ways
+# to start processes leave semaphores and a directory behind where all of them are killed.
+FORKING = {"RDMAV_FORK_SAFE": "1"}
+
 
 def main(
     workload: str,
-    environment: str,
     program: Path,
     kind: type[AnyParameters] = Parameters,
-    more: Callable[[Any], Mapping[str, str]] = lambda _: {},
+    more: Callable[[Any], Mapping[str, str]] = lambda _: FORKING,
 ) -> int:
-    """Run ``program`` with the Python of envs/``environment`` as every rank.
+    """Run ``program`` with the Python of the workload's environment as every rank.
 
     ``more`` gives the ranks variables beside their parameters, and BURSTLAB_RANKS_STARTED, the Unix
     time [s]. Returns the exit status; 1 when it can't begin.
@@ -37,7 +41,7 @@ def main(
     (cell / RANKS).unlink(missing_ok=True)  # of an earlier run
     try:
         chosen = kind.of(workload, os.environ)
-        python = prepare(cell, environment, chosen)
+        python = prepare(cell, of_workload(pythons.ROOT, workload), chosen)
         variables = {**chosen.variables(workload), **more(chosen)}
         variables["BURSTLAB_RANKS_STARTED"] = str(time.time())
         status, why = ranks.run([python, str(program)], variables, chosen.ranks, workload)

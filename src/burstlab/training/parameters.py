@@ -10,10 +10,6 @@ from typing import ClassVar, Self
 from burstlab.errors import BurstlabError
 from burstlab.pipelines import MODES
 
-# Pipelines fork after MPI has begun. InfiniBand has to know (ibv_fork_init(3)); Python's other ways
-# to start processes leave semaphores and a directory behind where all of them are killed.
-FORKING = {"RDMAV_FORK_SAFE": "1"}
-
 
 class BadParameter(BurstlabError):
     """Which variable is wrong, its value, and what it may be."""
@@ -85,10 +81,6 @@ class Parameters(AnyParameters):
             variable = f"{workload}_validation".upper()
             raise BadParameter(f"{variable}={made.validation}: at most 50 percent are held back")
         return made
-
-    def variables(self, workload: str) -> dict[str, str]:
-        """The same, for the environment of the ranks."""
-        return {**super().variables(workload), **FORKING}
 
     def problem(self, storage: str) -> str:
         """Why there can be no such training on this storage; empty if there can."""
