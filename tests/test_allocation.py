@@ -1,11 +1,12 @@
 """Hosts from each scheduler's own words."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from burstlab.allocation import ORIGIN, allocate, as_allocated, own_name
+from burstlab.allocation import ORIGIN, allocate, as_allocated, own_address, own_name
 from burstlab.errors import AllocationError
 
 
@@ -108,3 +109,13 @@ def test_bad_allocations_name_the_place_and_the_value(
 ) -> None:
     with pytest.raises(AllocationError, match=said):
         allocate(**arguments)  # type: ignore[arg-type]
+
+
+def test_own_address_is_the_one_on_the_way_to_the_other() -> None:
+    assert own_address("127.0.0.1", socket.AF_INET) == "127.0.0.1"
+
+
+def test_a_host_without_a_way_is_named_with_the_reason() -> None:
+    told = "^.* has no way to ::1: .+; let hosts find each other by the names that the allocation"
+    with pytest.raises(AllocationError, match=told):
+        own_address("::1", socket.AF_INET)

@@ -70,14 +70,20 @@ def own_name(names: Sequence[str]) -> str:
 def own_address(other: str, family: int = 0) -> str:
     """This host's address on the way to another: its own name may mean the loopback to itself.
 
-    ``family`` of socket(2), where it matters. Raises OSError where there is no way.
+    ``family`` of socket(2), where it matters. Raises AllocationError where there is no way.
     """
     import socket
 
-    found, kind, _, _, address = socket.getaddrinfo(other, 9, family, socket.SOCK_DGRAM)[0]
-    with socket.socket(found, kind) as way:
-        way.connect(address)  # of a datagram socket: sends nothing
-        return str(way.getsockname()[0])
+    try:
+        found, kind, _, _, address = socket.getaddrinfo(other, 9, family, socket.SOCK_DGRAM)[0]
+        with socket.socket(found, kind) as way:
+            way.connect(address)  # of a datagram socket: sends nothing
+            return str(way.getsockname()[0])
+    except OSError as error:
+        raise AllocationError(
+            f"{os.uname().nodename} has no way to {other}: {error.strerror}; let hosts find each "
+            "other by the names that the allocation has"
+        ) from error
 
 
 def _from_scheduler(environment: Mapping[str, str]) -> tuple[list[str], str]:

@@ -102,7 +102,9 @@ def start_here(
     command += ["--cache", directory / "cache", "--mount", data]
     command += ["--statistics", directory / "statistics.json"]
     command += ["--order", order] if order else []
-    command += ["--peers", node.host.name, _address(node.host.name, peers)] if peers else []
+    if peers:
+        other = next((name for name in peers if name != node.host.name), "localhost")
+        command += ["--peers", node.host.name, own_address(other)]
     with _log(node.host).open("wb") as output:
         stdin = subprocess.PIPE if peers else subprocess.DEVNULL
         node.lease.spawn(command, CHILD, output, stdin=stdin)
@@ -156,18 +158,6 @@ def _said(node: Node, word: str) -> str:
             said = last_words(log.read_text(errors="replace"))
             raise StagingError(f"--staging lazy: the agent is not ready: {said}")
         time.sleep(0.005)
-
-
-def _address(own: str, names: list[str]) -> str:
-    """This host's own address for the others."""
-    other = next((name for name in names if name != own), "localhost")
-    try:
-        return own_address(other)
-    except OSError as error:
-        raise StagingError(
-            f"--peers: {own} has no way to {other}: {error.strerror}; leave --peers out, or let "
-            "hosts find each other by these names"
-        ) from error
 
 
 def _log(host: Host) -> Path:

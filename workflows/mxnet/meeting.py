@@ -4,12 +4,20 @@ A store of what each rank says of itself, which the others ask for until it is t
 HTTPStore). It lives as long as the launcher.
 """
 
+import os
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 from burstlab.allocation import own_address
+from burstlab.errors import BurstlabError
+
+INTERFACE = "HOROVOD_GLOO_IFACE"
+
+
+class NoGloo(BurstlabError):
+    """Why the ranks can't do without MPI."""
 
 
 class Meeting(BaseHTTPRequestHandler):
@@ -43,3 +51,21 @@ def meet(other: str) -> tuple[str, int]:
     server = ThreadingHTTPServer((own_address(other, socket.AF_INET), 0), Meeting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return str(server.server_address[0]), server.server_port
+
+
+def interface(host: str, other: str) -> str:
+    """The network interface of ``host``, which this is, that gloo is to take: the one that the
+    user has named, else the one that leads to ``other``. Raises NoGloo and AllocationError."""
+    if given := os.environ.get(INTERFACE):
+        return given
+    import psutil  # in the ranks' Python, as Horovod needs it
+
+    own = own_address(other, socket.AF_INET)
+    known = {name: {one.address for one in them} for name, them in psutil.net_if_addrs().items()}
+    found = [name for name, addresses in known.items() if own in addresses]
+    if len(found) == 1:
+        return found[0]
+    raise NoGloo(
+        f"{host} reaches {other} from {own}, which is the address of "
+        f"{' and '.join(found) or 'no interface'}: let {INTERFACE} name one of {', '.join(known)}"
+    )

@@ -7,7 +7,6 @@ before the next, so that the time without data can be told from the time of comp
 
 import hashlib
 import os
-import socket
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -15,22 +14,20 @@ from typing import Any
 
 import horovod.mxnet as hvd
 import mxnet as mx
-import psutil
+from meeting import NoGloo, interface
 from mxnet import autograd, gluon
 from mxnet.gluon.model_zoo import vision
 from parameters import Parameters
 from reading import JpegFiles, RecordIO
 from share import Image, Share
 
-from burstlab.allocation import own_address
-from burstlab.errors import BurstlabError
 from burstlab.training.images import LIST, check_folders, listed
-from burstlab.training.rank import TooFew, guarded
+from burstlab.training.rank import Deserted, TooFew, guarded
 from burstlab.training.schedule import DECAY, MOMENTUM, RATE, RATE_BATCH, WARM_UP
 from report import write_report
 
 SEED = 7
-SHUT_DOWN, PATIENCE_S = "Horovod has been shut down", 60
+SHUT_DOWN = "Horovod has been shut down"
 
 
 def main() -> None:
@@ -78,20 +75,13 @@ def main() -> None:
 
 
 def outlived() -> None:
-    """Train; a rank whose peers are gone keeps silent until mpirun ends it, as with MPI.
-
-    Else it might speak, or end, before the one that failed, and be taken for it.
-    """
+    """Train. Raises Deserted where Horovod was shut down: over gloo it tells so at once."""
     try:
         main()
     except mx.base.MXNetError as error:
         if SHUT_DOWN in str(error):
-            time.sleep(PATIENCE_S)
+            raise Deserted(SHUT_DOWN) from error
         raise
-
-
-class NoGloo(BurstlabError):
-    """Horovod can't do what is asked."""
 
 
 def meet_by_gloo() -> None:
@@ -104,9 +94,6 @@ def meet_by_gloo() -> None:
     )
     host = os.environ["BURSTLAB_HOST"]
     first, last = os.environ["MXNET_HOSTS"].split()
-    own = own_address(last if host == first else first, socket.AF_INET)
-    interfaces = psutil.net_if_addrs().items()
-    [interface] = [name for name, found in interfaces if own in {one.address for one in found}]
     told = {
         "HOSTNAME": host,
         "RANK": rank,
@@ -115,7 +102,7 @@ def meet_by_gloo() -> None:
         "LOCAL_SIZE": local_size,
         "CROSS_RANK": rank // local_size,  # all hosts have as many ranks, one host after another
         "CROSS_SIZE": size // local_size,
-        "GLOO_IFACE": os.environ.get("HOROVOD_GLOO_IFACE", interface),
+        "GLOO_IFACE": interface(host, last if host == first else first),
     }
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in told.items()})
 

@@ -1,25 +1,16 @@
 """What each rank reads: nothing twice, nothing that another reads, in an order of its own."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workflows.trainings.running import MXNET
-
 
 @pytest.fixture(scope="module")
-def share() -> ModuleType:
-    """The workload's module, which is on no path."""
-    spec = importlib.util.spec_from_file_location("mxnet_share", MXNET.directory / "share.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mxnet_share"] = module
-    spec.loader.exec_module(module)
-    return module
+def share(module: Callable[[str], ModuleType]) -> ModuleType:
+    return module("share")
 
 
 @given(

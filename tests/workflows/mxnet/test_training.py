@@ -52,6 +52,17 @@ def test_a_training_comes_to_a_good_end(
     refuses_other_parameters(place, ranks)
 
 
+@pytest.mark.slow
+def test_gloo_and_mpi_train_the_same_network(place: Place) -> None:
+    """On two ranks, where a sum has one order only."""
+    trained = set()
+    for collectives in ("gloo", "mpi"):
+        record = place.run(collectives=collectives, epochs="1")
+        assert record["status"] == "ok", record["reason"] + place.log()
+        trained |= {rank["sha256"] for rank in place.ranks()}
+    assert len(trained) == 1
+
+
 def refuses_other_parameters(place: Place, ranks: list[dict[str, object]]) -> None:
     """The verdict on reports that are not those of a good training."""
 
