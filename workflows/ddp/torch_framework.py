@@ -6,7 +6,10 @@ gradients until backward is done, so that both are timed, and overlap as little 
 
 import atexit
 import hashlib
+import inspect
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -36,9 +39,9 @@ class TorchLearner:
             self.network.eval()(torch.zeros(1, 3, chosen.side, chosen.side, device=device))
         # Running means stay each rank's own; gradients are views of the buckets, so what is done to
         # these after backward is done to them.
-        self._parallel = DistributedDataParallel(
-            self.network.train(), forward_sync_buffers=False, gradient_as_bucket_view=True
-        )
+        own = {_of_buffers(): False, "gradient_as_bucket_view": True}
+        with _all_together():
+            self._parallel = DistributedDataParallel(self.network.train(), **own)
         self._buckets: list[torch.Tensor] = []
         self._parallel.register_comm_hook(None, self._keep)
         self._optimizer = torch.optim.SGD(
@@ -58,12 +61,10 @@ class TorchLearner:
         self._loss.backward()
 
     def allreduce(self) -> None:
-        try:
+        with _all_together():
             sent = [dist.all_reduce(bucket, async_op=True) for bucket in self._buckets]
             for one in sent:
                 one.wait()
-        except RuntimeError as error:  # also what torch.distributed's own are
-            raise Deserted(str(error)) from error
         for bucket in self._buckets:
             bucket /= self._ranks
         self._buckets.clear()
@@ -137,6 +138,28 @@ class TorchFramework:
             "collectives": f"DDP {self._backend}",
             "device": "cpu" if self._device.type == "cpu" else "gpu",
         }
+
+
+@contextmanager
+def _all_together() -> Iterator[None]:
+    """What no rank can end without all others. Raises Deserted where it fails for this one.
+
+    Of gloo's and NCCL's failures some have no class of their own.
+    """
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:  # this rank's own matter
+        raise
+    except RuntimeError as error:
+        raise Deserted(str(error)) from error
+
+
+def _of_buffers() -> str:
+    """What DDP calls it to make running means equal before each forward, by default: the older
+    name is deprecated where there is a newer one."""
+    newer = "forward_sync_buffers"
+    known = inspect.signature(DistributedDataParallel).parameters
+    return newer if newer in known else "broadcast_buffers"
 
 
 def _meet(group: Ranks) -> dist.TCPStore:

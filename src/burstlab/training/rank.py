@@ -58,7 +58,7 @@ class TooFew(BurstlabError):
 
 
 class Deserted(Exception):
-    """By another rank, which has died in the middle of what all do."""
+    """What all ranks do together failed here: mostly since another has died in the middle of it."""
 
 
 def main(workload: str, make: Callable[[], Framework]) -> None:
@@ -74,7 +74,7 @@ def guarded(workload: str, train: Callable[[], None]) -> None:
         fail(workload, str(error))
     except Deserted as error:
         time.sleep(FIRST_WORDS_S)
-        fail(workload, f"lost another rank: {error}".splitlines()[0])
+        fail(workload, f"what all ranks do together failed here: {error}".splitlines()[0])
     except Exception as error:
         traceback.print_exc()
         told = str(error).splitlines()[0] if str(error) else ""

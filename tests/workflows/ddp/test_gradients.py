@@ -1,4 +1,4 @@
-"""What all ranks learn from, in PyTorch's own Python."""
+"""What all ranks learn from, and what they do when that fails, in PyTorch's own Python."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.requirements import ROOT
 pytestmark = [pytest.mark.requires("torch"), pytest.mark.slow]
 
 
-def test_gradients_are_the_mean_of_all_ranks(tmp_path: Path) -> None:
+def test_ranks_in_pytorchs_own_python(tmp_path: Path) -> None:
     python = pythons.python("torch")
     assert python is not None
     path = [ROOT, ROOT / "src", ROOT / "workflows" / "ddp"]
