@@ -10,12 +10,11 @@ from analysis.breakdown import PHASES, stacked
 from analysis.pipelines import SERIES, against_number, table
 from analysis.references import printed, reference
 from analysis.registry import Drawing, figure
-from analysis.series import labelled, medians, metric, parameter
+from analysis.series import medians, metric
 from analysis.tables import Tables
-from analysis.words import Note, absent, conditions, count, issues, seconds, trained
+from analysis.trainings import largest, notes, of, runs, staged, trainings, where
+from analysis.words import Note, seconds
 
-TRAINING = pl.col("workload").is_in(["chainermn", "ddp"])  # one a scale
-DEFAULTS = {"mode": "lazy", "batch": "32", "ranks": "4"}
 MIB = 2**20
 PAPERS = "Cygnus, ResNet-50, four V100 a node, 10 epochs, one run"
 HEADS = ["nodes", "time [s]", "iterations", "per second", "MiB/s", "n"]
@@ -25,35 +24,35 @@ HEADS += ["paper: time [s]", "iterations", "per second", "MiB/s"]
 @figure("serizawa", 7, title="Training: time against nodes, by pipeline")
 def training_time(tables: Tables) -> Drawing:
     """Time of all epochs [s] against nodes, one line per pipeline."""
-    chosen = tables.where(TRAINING)
+    chosen = trainings(tables)
     return _against_nodes(
         chosen,
-        _runs(chosen, "training_time"),
+        runs(chosen, "training_time"),
         title="Training: time against nodes, by pipeline",
         subtitle="Time of all epochs. Lower is better.",
-        paper=printed("serizawa", 7),
+        more=printed("serizawa", 7),
     )
 
 
 @figure("serizawa", 8, title="Training: time with that of staging, against nodes")
 def with_staging(tables: Tables) -> Drawing:
     """The same, with the time that data took to be staged [s] where they were."""
-    chosen = tables.where(TRAINING)
-    staged = chosen.spans.filter(pl.col("name") == "stage_in").select("record", "elapsed_s")
-    runs = _runs(chosen, "training_time").join(staged, on="record", how="left")
+    chosen = trainings(tables)
+    stage_in = chosen.spans.filter(pl.col("name") == "stage_in").select("record", "elapsed_s")
+    both = runs(chosen, "training_time").join(stage_in, on="record", how="left")
     return _against_nodes(
         chosen,
-        runs.with_columns(value=pl.col("value") + pl.col("elapsed_s").fill_null(0.0)),
+        both.with_columns(value=pl.col("value") + pl.col("elapsed_s").fill_null(0.0)),
         title="Training: time with that of staging, against nodes",
-        subtitle="Time of all epochs and, for ssd and gfarm, of the staging before. "
-        "Lower is better.",
-        paper=printed("serizawa", 8),
+        subtitle="Time of all epochs and of what came before: staging of ssd and gfarm, start "
+        "of lazy's agents. Lower is better.",
+        more=[*staged(chosen), *printed("serizawa", 8)],
     )
 
 
 def parts(tables: Tables, number: int | str, mode: str) -> Drawing:
     """Time of the ranks in each part of an iteration [s], per epoch."""
-    chosen = _largest(_of(tables.where(TRAINING), mode))
+    chosen = largest(of(trainings(tables), mode))
     rows = chosen.ok().operations.filter(pl.col("operation").is_in(list(PHASES)))
     by = ["record", "epoch", "operation"]
     page, data = stacked(
@@ -92,14 +91,14 @@ def parts_of_lazy(tables: Tables) -> Drawing:
 @figure("serizawa", "table-4", title="Training: waiting for the first minibatches")
 def first_loads(tables: Tables) -> Drawing:
     """Time [s] that all ranks waited for minibatches in iterations 1 and 2, and in epoch 1."""
-    chosen = _largest(tables.where(TRAINING))
+    chosen = largest(trainings(tables))
     data = pl.DataFrame({"mode": list(SERIES)})
     for name, column in (
         ("first_load_time", "first_s"),
         ("second_load_time", "second_s"),
         ("first_epoch_load_time", "epoch_s"),
     ):
-        found = medians(_runs(chosen, name), ["mode"]).select("mode", "n", "median")
+        found = medians(runs(chosen, name), ["mode"]).select("mode", "n", "median")
         own = found.rename({"median": column})
         own = own if column == "first_s" else own.drop("n")
         data = data.join(own, on="mode", how="left", maintain_order="left")
@@ -132,7 +131,7 @@ def details(tables: Tables, number: str, mode: str) -> Drawing:
     The bandwidth is that of a node; of all nodes for direct.
     """
     everywhere = mode == "direct"
-    chosen = _of(tables.where(TRAINING), mode)
+    chosen = of(trainings(tables), mode)
     data = _bandwidths(chosen, everywhere)
     theirs = {row["metric"]: row["value"].split(";") for row in _rows(number)}
     drawn = {row["nodes"]: row for row in data.to_dicts()}
@@ -180,71 +179,31 @@ def details_of_lazy(tables: Tables) -> Drawing:
 
 
 def _against_nodes(
-    chosen: Tables, runs: pl.DataFrame, *, title: str, subtitle: str, paper: list[Note]
+    chosen: Tables, values: pl.DataFrame, *, title: str, subtitle: str, more: list[Note]
 ) -> Drawing:
     page, data = against_number(
-        runs.with_columns(number=pl.col("nodes")),
+        values.with_columns(number=pl.col("nodes")),
         "nodes",
         title=title,
         subtitle=subtitle,
         measure="time [s]",
-        notes=[*notes(chosen), *paper],
+        notes=[*notes(chosen), *more],
     )
     return Drawing(page.figure, data)
 
 
-def _named(tables: Tables) -> pl.DataFrame:
-    """Cells with their parameters; ``mode`` is the series, which Gfarm is one of."""
-    named = {name: parameter(name, default) for name, default in DEFAULTS.items()}
-    on_gfarm = pl.when(pl.col("storage") == "gfarm").then(pl.lit("gfarm"))
-    return (
-        tables.cells.with_columns(**named)
-        .with_columns(pl.col("batch", "ranks").cast(pl.Int64))
-        .with_columns(mode=on_gfarm.otherwise(pl.col("mode")))
-    )
-
-
-def _runs(chosen: Tables, name: str) -> pl.DataFrame:
-    modes = _named(chosen).select("record", "mode", "batch", "ranks")
-    return metric(chosen, name).join(modes, on="record").sort("nodes")
-
-
-def _of(chosen: Tables, mode: str) -> Tables:
-    records = _named(chosen).filter(pl.col("mode") == mode)["record"]
-    return chosen.where(pl.col("record").is_in(records.to_list()))
-
-
-def _largest(chosen: Tables) -> Tables:
-    """The cells on the most nodes that any run came to a good end on."""
-    most = chosen.ok().cells["nodes"].max()
-    return chosen.where(pl.col("nodes") == most) if most is not None else chosen
-
-
-def where(chosen: Tables) -> str:
-    """On how many nodes and ranks, in words."""
-    kinds = _named(chosen.ok()).select("nodes", "ranks").unique().sort("nodes", "ranks")
-    told = [f"{count(n, 'node')}, {count(r, 'rank')} on each" for n, r in kinds.iter_rows()]
-    return " or ".join(told) or "No run"
-
-
 def _bandwidths(chosen: Tables, everywhere: bool) -> pl.DataFrame:
-    times = _runs(chosen, "training_time").rename({"value": "time_s"})
+    times = runs(chosen, "training_time").rename({"value": "time_s"})
     steps = metric(chosen, "iterations").select("record", iterations="value")
     processes = pl.col("ranks") * (pl.col("nodes") if everywhere else 1)
     minibatch = pl.col("batch") * pl.col("dataset_bytes") / pl.col("dataset_files") / MIB
-    runs = times.join(steps, on="record").with_columns(
+    each = times.join(steps, on="record").with_columns(
         rate=pl.col("iterations") / pl.col("time_s"),
         bandwidth=minibatch * processes * pl.col("iterations") / pl.col("time_s"),
     )
     names = ("time_s", "iterations", "rate", "bandwidth")
-    found = runs.group_by("nodes").agg(*(pl.col(name).median() for name in names), n=pl.len())
+    found = each.group_by("nodes").agg(*(pl.col(name).median() for name in names), n=pl.len())
     return found.with_columns(pl.col("iterations", "n").cast(pl.Int64)).sort("nodes")
-
-
-def notes(chosen: Tables) -> list[Note]:
-    """Conditions and failures of the cells."""
-    cells = labelled(chosen.cells)
-    return [*trained(cells), *absent(cells), *issues(cells), *conditions(cells)]
 
 
 def _rows(number: str) -> list[dict[str, str]]:

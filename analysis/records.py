@@ -22,10 +22,16 @@ class Emulation:
 
 
 @dataclass(frozen=True)
+class Staged:
+    method: str | None = None
+
+
+@dataclass(frozen=True)
 class Dataset:
     source: str | None = None
     files: int | None = None
     bytes: int | None = None
+    staged: Staged = Staged()
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,7 @@ def _cell(path: str, record: Record) -> dict[str, Any]:
         "dataset_source": dataset.get("source"),
         "dataset_files": dataset.get("files"),
         "dataset_bytes": dataset.get("bytes"),
+        "staging_method": dataset.get("staged", {}).get("method"),
         "cache_state": record.cache.get("state"),
         "cache_method": record.cache.get("method"),
         "hosts": list(record.hosts),

@@ -34,6 +34,7 @@ CELLS = pl.Schema(
         "dataset_source": pl.String(),
         "dataset_files": pl.Int64(),
         "dataset_bytes": pl.Int64(),
+        "staging_method": pl.String(),
         "cache_state": pl.String(),
         "cache_method": pl.String(),
         "hosts": TEXTS,

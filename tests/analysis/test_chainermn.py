@@ -7,6 +7,8 @@ import pytest
 
 from analysis.records import load
 from analysis.registry import find
+from burstlab.config.experiment import load_experiment
+from burstlab.errors import ConfigurationError
 from burstlab.record import CellKey, Metric
 from tests.analysis.conftest import Make
 from tests.analysis.drawn import outside, words
@@ -20,12 +22,23 @@ RANKS, EPOCHS, ITERATIONS = 2, 3, 30
 
 
 def training(
-    make: Make, mode: str, nodes: int, repeat: int, storage: str = "", workload: str = "chainermn"
+    make: Make,
+    mode: str,
+    nodes: int,
+    repeat: int,
+    storage: str = "",
+    workload: str = "chainermn",
+    staging: str = "",
+    validated: bool = True,
+    **more: str,
 ) -> Path:
     """A record: every phase takes as many seconds as above, times the repeat, in each epoch."""
     storage = storage or ("nodelocal" if mode == "ssd" else "pfs")
-    staging = "eager" if storage != "pfs" else "none"
-    parameters = {"mode": mode, "batch": "8", "ranks": str(RANKS), "epochs": str(EPOCHS)}
+    staging = staging or ("eager" if storage != "pfs" else "none")
+    parameters = {"mode": mode, "batch": "8", "ranks": str(RANKS), "epochs": str(EPOCHS), **more}
+    dataset = {"name": "imagenet-test", "source": "synthetic", "files": 12, "bytes": 1_572_864}
+    if staging == "eager":
+        dataset["staged"] = {"method": "shard" if storage == "gfarm" else "copy"}
     told = {"training_time": TIMES_S[mode] / nodes * repeat, "iterations": ITERATIONS / nodes}
     told |= {"first_load_time": 9.0, "second_load_time": 0.5, "first_epoch_load_time": 10.0}
     cell = CellKey(
@@ -49,6 +62,7 @@ def training(
         cell=cell,
         metrics=tuple(Metric(name, value, "s", "lower") for name, value in told.items()),
         workload_facts={"engine": "Chainer 7.8.1", "network": "small"},
+        dataset=dataset,
     )
     lines = [HEADER]
     for rank in range(RANKS * nodes):
@@ -57,7 +71,8 @@ def training(
             own = f"node01,0,{rank},{epoch}"
             lines.append(f"epoch,{start},{20 * repeat},{own},{0.1 * epoch + 0.02 * rank}")
             lines += [f"{name},{start},{s * repeat},{own}," for name, s in PHASES_S.items()]
-            lines.append(f"validation,{start + 20 * repeat},5,{own},{0.05 * epoch}")
+            if validated:
+                lines.append(f"validation,{start + 20 * repeat},5,{own},{0.05 * epoch}")
     (path.parent / "operations.csv").write_text("\n".join(lines) + "\n")
     return path
 
@@ -94,6 +109,51 @@ def test_gfarm_is_a_series_of_its_own(results: Path, make: Make) -> None:
     points = data("serizawa-7", results)
     assert points.filter(pl.col("mode") == "direct")["n"].to_list() == [3, 3]
     assert points.filter(pl.col("mode") == "gfarm").select("number", "n").rows() == [(2, 1)]
+
+
+def test_figure_8_tells_how_data_were_staged(results: Path, make: Make) -> None:
+    training(make, "direct", 2, 4, storage="gfarm")
+    drawing = find("serizawa-8").draw(load([results]))
+    assert "paper is the paper's own: gfarm: shard, ssd: copy." in words(drawing.canvas)
+
+
+@pytest.mark.parametrize(
+    ("staging", "whose"),
+    [("lazy", "all ranks of a node ask its one agent"), ("none", "each rank has a cache")],
+)
+def test_whose_cache_lazy_filled_is_told(
+    staging: str, whose: str, make: Make, tmp_path: Path
+) -> None:
+    training(make, "lazy", 1, 1, staging=staging)
+    drawing = find("serizawa-lazy-epochs").draw(load([tmp_path / "results"]))
+    assert set(drawing.data["n"]) == {1}
+    assert whose in words(drawing.canvas)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_two_frameworks_are_not_compared(name: str, make: Make, tmp_path: Path) -> None:
+    training(make, "direct", 1, 1)
+    training(make, "lazy", 1, 1, workload="ddp")
+    told = "^trainings: workload is chainermn and ddp: .* give each a scale of its own$"
+    with pytest.raises(ConfigurationError, match=told):
+        find(name).draw(load([tmp_path / "results"]))
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"storage": "nodelocal"}, "lazy on 1 node: storage is nodelocal and pfs: "),
+        ({"staging": "lazy"}, "lazy on 1 node: staging is lazy and none: "),
+        ({"copiers": "4"}, "lazy on 1 node: parameters is batch=8,copiers=4,"),
+    ],
+)
+def test_no_median_is_of_unlike_runs(
+    other: dict[str, str], told: str, make: Make, tmp_path: Path
+) -> None:
+    training(make, "lazy", 1, 1)
+    training(make, "lazy", 1, 2, **other)
+    with pytest.raises(ConfigurationError, match=told):
+        find("serizawa-7").draw(load([tmp_path / "results"]))
 
 
 def test_pytorchs_trainings_are_drawn_too(make: Make, tmp_path: Path) -> None:
@@ -146,6 +206,21 @@ def test_accuracy_against_time(make: Make, tmp_path: Path) -> None:
     validated = curves.filter(pl.col("curve") == "validation")
     assert validated["time_s"].to_list() == pytest.approx([25.0, 75.0, 125.0])
     assert validated["accuracy_percent"].to_list() == pytest.approx([5.0, 10.0, 15.0])
+
+
+def test_accuracy_of_serizawas_trainings(make: Make, tmp_path: Path) -> None:
+    assert "sato-13" in load_experiment("serizawa").figures_at("chainermn")
+    for mode in TIMES_S:
+        for nodes in (1, 2):
+            training(make, mode, nodes, 1, validated=False)
+    drawing = find("sato-13").draw(load([tmp_path / "results"]))
+    assert outside(drawing.canvas) == []
+    assert drawing.data["mode"].unique().sort().to_list() == sorted(TIMES_S)
+    assert set(drawing.data["ranks"]) == {2 * RANKS}, "those on the most nodes"
+    assert set(drawing.data["curve"]) == {"epoch"}
+    told = words(drawing.canvas)
+    assert "no images were held back" in told
+    assert all(name in told for name in ("paper3: the paper's", "lazy: prefetched"))
 
 
 @pytest.mark.parametrize("name", FIGURES)
