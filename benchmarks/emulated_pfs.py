@@ -10,16 +10,14 @@ import argparse
 import os
 import platform
 import random
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
-from burstlab.mounts import mounted_at
+from fresh_mount import cpu_seconds, fresh_mount
+
 from burstlab.pfs.emulation import Emulation
 
 MB = 1_000_000
@@ -44,29 +42,12 @@ def main() -> None:
         f" Linux {platform.release()}, Python {platform.python_version()}"
     )
     print(LINE.format("", "clients", "ops/s", "MB/s", "p50 ms", "p95 ms", "server CPU"))
-    with tempfile.TemporaryDirectory() as directory, mounted(Path(directory), emulation) as pid:
-        work = Path(directory, "mount/work")
-        for clients in CLIENTS:
-            measure(work, pid, clients, arguments.files)
-
-
-@contextmanager
-def mounted(directory: Path, emulation: Emulation) -> Iterator[int]:
-    """The emulator on DIRECTORY/mount; yields its pid."""
-    mount, backing = directory / "mount", directory / "backing"
-    mount.mkdir()
-    backing.mkdir()
-    command = [sys.executable, "-m", "burstlab.pfs", str(mount), f"--export=work={backing}"]
-    server = subprocess.Popen([*command, *emulation.arguments()], stdout=subprocess.DEVNULL)
-    try:
-        while mounted_at(mount) is None:
-            if server.poll() is not None:
-                sys.exit(f"the emulator ended with status {server.returncode}")
-            time.sleep(0.01)
-        yield server.pid
-    finally:
-        server.terminate()
-        server.wait(10)
+    with tempfile.TemporaryDirectory() as directory:
+        mount, backing = Path(directory, "mount"), Path(directory, "backing")
+        backing.mkdir()
+        with fresh_mount(mount, {"work": backing}, emulation) as pid:
+            for clients in CLIENTS:
+                measure(mount / "work", pid, clients, arguments.files)
 
 
 def measure(work: Path, pid: int, clients: int, count: int) -> None:
@@ -152,12 +133,6 @@ def evict(top: Path) -> None:
         if path.is_file():
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, to a clock tick."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

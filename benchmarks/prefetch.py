@@ -22,7 +22,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,12 +29,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fresh_mount import fresh_mount, read_bytes, require_cold
 from prefetch_nodes import counters
 from prefetch_rows import ROOM, table
 
 from burstlab.cache import bring, issues
 from burstlab.dataset.images import make_images
-from burstlab.mounts import mount_of, mounted_at
+from burstlab.mounts import mount_of
 from burstlab.pfs.emulation import Emulation
 
 MB = 1_000_000
@@ -43,6 +43,7 @@ FOLDERS, MEAN_BYTES = 100, 110_000
 BATCH_SIZE, WORKERS, SEED = 32, 2, 3
 PARTS = ("pipelines", "compute", "loaders", "bytes", "ablation")
 TORCH_WORKERS = (8, 16, 32)
+EPOCHS = 5  # of the jobs whose bytes are counted
 COMPUTED = 5  # minibatches of the loop that is bound by its computation
 ABLATION_PART = 4  # of the files: one read after the other takes long
 LIMIT_S = 1800
@@ -76,41 +77,23 @@ class Bench:
             found = child(asked)
             found["pfs_bytes"] = read_bytes(pid) - read
         if on_pfs and source != "mosaic" and "minibatches" not in more:
-            self.check_cold(name, found["pfs_bytes"], files)
+            require_cold(name, found["pfs_bytes"], self.bytes_of(files))
         self.results[name].append(found)
         return found
 
-    def check_cold(self, name: str, pfs_bytes: int, files: int) -> None:
-        """Every byte came from the parallel file system at least once."""
-        wanted = sum((self.images / path).stat().st_size for path in self.names[:files])
-        if pfs_bytes < wanted:
-            sys.exit(f"{name}: not cold: {pfs_bytes} of {wanted} bytes came from the PFS")
+    def bytes_of(self, files: int) -> int:
+        """Of so many of the first."""
+        return sum((self.images / path).stat().st_size for path in self.names[:files])
 
 
 @contextmanager
 def mounted(bench: Bench) -> Iterator[tuple[Path, int]]:
     """(a fresh mount, the emulator's pid)."""
-    mount = bench.base / "pfs"
-    mount.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "burstlab.pfs", str(mount), f"--export=images={bench.images}"]
+    mount, exports = bench.base / "pfs", {"images": bench.images}
     if (bench.base / "shards").is_dir():
-        command.append(f"--export=shards={bench.base / 'shards'}")
-    command += bench.emulation.arguments()
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        while mounted_at(mount) is None:
-            if server.poll() is not None:
-                sys.exit(f"the emulator ended with status {server.returncode}")
-            time.sleep(0.01)
-        yield mount, server.pid
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def read_bytes(pid: int) -> int:
-    """Bytes that a process has asked for with read(2) and its like (proc(5), rchar)."""
-    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
+        exports["shards"] = bench.base / "shards"
+    with fresh_mount(mount, exports, bench.emulation) as pid:
+        yield mount, pid
 
 
 def child(asked: str) -> dict[str, Any]:
@@ -170,26 +153,28 @@ def loaders(bench: Bench) -> None:
 
 def traffic(bench: Bench) -> None:
     """What comes from the parallel file system; nothing is decoded."""
-    bench.run("five epochs", mode="lazy", options=engine(bench), epochs=5, decode=False)
+    bench.run("five epochs", mode="lazy", options=engine(bench), epochs=EPOCHS, decode=False)
     half = engine(bench, cache_bytes=bench.size_bytes / 2, memory_bytes=8 << 20)
-    bench.run("half a cache", mode="lazy", options=half, epochs=5, decode=False)
+    bench.run("half a cache", mode="lazy", options=half, epochs=EPOCHS, decode=False)
     for ranks in (2, 4):
         shared(bench, f"{ranks} ranks", ranks)
     for peers in (False, True):
         room = ("--cache-bytes", str(ROOM * bench.size_bytes))
         name = "two nodes, peers" if peers else "two nodes"
-        shared(bench, name, 2, epochs=5, nodes=2, peers=peers, options=room)
+        shared(bench, name, 2, nodes=2, peers=peers, options=room)
 
 
-def shared(bench: Bench, name: str, ranks: int, epochs: int = 2, **more: Any) -> None:
-    """Ranks at the agents of one node or more; the agents' counters."""
-    with mounted(bench) as (root, _):
+def shared(bench: Bench, name: str, ranks: int, **more: Any) -> None:
+    """Five epochs of ranks at the agents of one node or more, cold; the agents' counters."""
+    with mounted(bench) as (root, pid):
+        read = read_bytes(pid)
         specification = {
             "source": "pipeline", "mode": "lazy", "list": str(bench.base / "list"),
-            "epochs": epochs, "files": len(bench.names), "seed": SEED, "batch_size": BATCH_SIZE,
+            "epochs": EPOCHS, "files": len(bench.names), "seed": SEED, "batch_size": BATCH_SIZE,
             "decode": False, "root": str(root / "images"),
         }  # fmt: skip
         found = counters(specification, bench.base / "local", ranks, LIMIT_S, **more)
+        require_cold(name, read_bytes(pid) - read, bench.size_bytes)
     bench.results[name].append({"statistics": found})
 
 
@@ -222,6 +207,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "lazy, 16 reads at a time": {"engine": {"in_flight": (16, 16)}},
     "lazy, copied before it is read": {"engine": {"tee": False}},
     "lazy, a file for each sample": {"engine": {"segments": False}, "epochs": 2},
+    "lazy, no cache": {"engine": {"cache": None}, "epochs": 2},
 }
 DO = {
     "pipelines": pipelines, "compute": compute, "loaders": loaders, "bytes": traffic,

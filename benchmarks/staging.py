@@ -5,8 +5,9 @@
 
 Files of 42 to 110 KB in 100 directories. The tools take turns; each run has a fresh mount, so that
 nothing of the source is cached, and an empty target below DIR. Nothing is asserted but that every
-file arrived. burstlab compares every checksum and makes all durable within its time, the others do
-neither. The bound is what no client of this mount can beat, the largest of:
+file arrived, and that all bytes came from the source. burstlab compares every checksum and makes
+all durable within its time, the others do neither. The bound is what no client of this mount can
+beat, the largest of:
   bandwidth   bytes / the emulator's bandwidth
   metadata    files / the metadata operations/s of the emulator: each costs one open
   processor   CPU seconds that the emulator spent in the run / cores
@@ -24,14 +25,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from fresh_mount import cpu_seconds, fresh_mount, read_bytes, require_cold
+
 from burstlab.dataset.manifest import read_manifest
 from burstlab.dataset.writing import scan, write_manifest
-from burstlab.mounts import mount_of, mounted_at
+from burstlab.mounts import mount_of
 from burstlab.pfs.emulation import Emulation
 
 MB = 1_000_000
@@ -124,7 +125,7 @@ def compare(
     taken: dict[str, list[Run]] = {tool: [] for tool in tools}
     for _ in range(runs):
         for tool in tools:
-            taken[tool].append(one_run(base, emulation, TOOLS[tool], files))
+            taken[tool].append(one_run(base, emulation, TOOLS[tool], files, size_bytes))
     for tool, results in taken.items():
         elapsed = statistics.median(run.elapsed_s for run in results)
         least, most = (end(run.elapsed_s for run in results) for end in (min, max))
@@ -154,25 +155,29 @@ def bound_of(
     return max(bounds.items(), key=lambda one: one[1])
 
 
-def one_run(base: Path, emulation: Emulation, tool: list[str], files: int) -> Run:
-    """Every file must have arrived."""
+def one_run(base: Path, emulation: Emulation, tool: list[str], files: int, size_bytes: int) -> Run:
+    """Every file must have arrived, and every byte come from the source."""
     target = base / "target"
     target.mkdir()
     os.sync()
     try:
-        with mounted(base, emulation) as (source, pid):
-            words = {"manifest": base / "manifest.json", "source": source, "target": target}
+        exports = {"set": f"{base / 'backing'}:ro"}
+        with fresh_mount(base / "mount", exports, emulation) as pid:
+            words = {"manifest": base / "manifest.json", "source": base / "mount" / "set"}
+            words["target"] = target
             if tool[0] == "sh":
                 (target / "set").mkdir()
             command = [filled(word, words) for word in tool]
-            before, began = cpu_seconds(pid), time.monotonic()
+            read, before, began = read_bytes(pid), cpu_seconds(pid), time.monotonic()
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
             elapsed, cpu = time.monotonic() - began, cpu_seconds(pid) - before
+            read = read_bytes(pid) - read
         found = sum(1 for path in target.rglob("f*") if path.is_file())
         if done.returncode != 0 or found != files:
             sys.exit(
                 f"{tool[0]}: {found} files of {files}, {done.returncode}: {done.stderr[-400:]}"
             )
+        require_cold(tool[0], read, size_bytes)
         copied = COPIED.search(done.stdout)
         return Run(elapsed, cpu, float(copied[1]) if copied else 0.0)
     finally:
@@ -184,31 +189,6 @@ def filled(word: str, words: dict[str, Path]) -> str:
     for name, path in words.items():
         word = word.replace(f"{{{name}}}", str(path))
     return word
-
-
-@contextmanager
-def mounted(base: Path, emulation: Emulation) -> Iterator[tuple[Path, int]]:
-    """(the data set as seen through a fresh mount, the emulator's pid)."""
-    mount = base / "mount"
-    mount.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "burstlab.pfs", str(mount)]
-    command += [f"--export=set={base / 'backing'}:ro", *emulation.arguments()]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        while mounted_at(mount) is None:
-            if server.poll() is not None:
-                sys.exit(f"the emulator ended with status {server.returncode}")
-            time.sleep(0.01)
-        yield mount / "set", server.pid
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, to a clock tick."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
