@@ -1,5 +1,6 @@
 """A file that does not come: it is named in time, waited for again, and holds nobody's end."""
 
+import errno
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import Any
 import burstio
 import pytest
 
-from burstlab.pipelines import Mode, Pipeline, Stalled
+from burstlab.pipelines import Mode, Pipeline, PipelineError, Stalled
 from tests.pipelines.small_set import Numbered, is_right, make, opened
 from tests.polling import until
 
@@ -84,6 +85,48 @@ def patiently(pipeline: Pipeline) -> list[Any]:
             return pipeline.take().examples
         except Stalled:
             assert time.monotonic() < deadline
+
+
+class Lossy:
+    """A stream of a source whose first read fails with ETIMEDOUT: what was taken is gone."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._failed = stream, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __enter__(self) -> "Lossy":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def take(self, count: int) -> Any:
+        taken = self._stream.take(count)
+        if self._failed:
+            return taken
+        self._failed = True
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "of the source")
+
+
+def test_a_time_out_of_the_source_itself_gives_no_sample_another_s_name(
+    files: Numbered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Engine:
+        def __init__(self, *given: Any, **options: Any) -> None:
+            self._engine = engines(*given, **options)
+            self.close = self._engine.close
+
+        def stream(self) -> Lossy:
+            return Lossy(self._engine.stream())
+
+    engines = burstio.Engine
+    monkeypatch.setattr(burstio, "Engine", Engine)
+    with opened("lazy", files) as pipeline:
+        pipeline.plan([[1, 2], [3, 4], [5, 6]])
+        with pytest.raises(PipelineError, match=f"{files.root}/1/1: its minibatch is lost"):
+            pipeline.take()
 
 
 @pytest.mark.parametrize("mode", ["direct", "lazy"])

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from burstlab.pipelines.decoding import Arrivals, check, submit
+from burstlab.pipelines.decoding import Arrivals, check, name, submit
 from burstlab.pipelines.files import Files
 from burstlab.pipelines.interface import (
     Indices,
@@ -96,8 +96,13 @@ class Lazy(Pipeline):
 
     def _take(self, stream: Any, following: Indices, generation: int) -> None:
         try:
-            contents = [memoryview(sample) for _, sample in stream.take(len(following))]
-            decoding = submit(self._workers, following, contents)
+            taken = stream.take(len(following))
+            if [number for number, _ in taken] != [self._numbers[index] for index in following]:
+                # A source that itself fails with ETIMEDOUT looks like a stall, and was passed by.
+                raise PipelineError(
+                    f"{name(self._files, following[0])}: its minibatch is lost: the source gave ETIMEDOUT"
+                )
+            decoding = submit(self._workers, following, [memoryview(it) for _, it in taken])
         except TimeoutError as error:  # the same is taken again
             self._arrivals.waits_for(generation, f"{error.filename}: {error.strerror or error}")
         except Exception as error:
