@@ -99,9 +99,8 @@ class Lazy(Pipeline):
             taken = stream.take(len(following))
             if [number for number, _ in taken] != [self._numbers[index] for index in following]:
                 # A source that itself fails with ETIMEDOUT looks like a stall, and was passed by.
-                raise PipelineError(
-                    f"{name(self._files, following[0])}: its minibatch is lost: the source gave ETIMEDOUT"
-                )
+                lost = name(self._files, following[0])
+                raise PipelineError(f"{lost}: its minibatch is lost: the source gave ETIMEDOUT")
             decoding = submit(self._workers, following, [memoryview(it) for _, it in taken])
         except TimeoutError as error:  # the same is taken again
             self._arrivals.waits_for(generation, f"{error.filename}: {error.strerror or error}")
