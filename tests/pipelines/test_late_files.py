@@ -31,11 +31,12 @@ def stall(path: Path) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "lazy"])
 def test_a_stalled_source_is_told_in_time_and_waited_for_again(mode: Mode, files: Numbered) -> None:
     stalled = files.root / files.files[3]
     content = stall(stalled)
-    with opened(mode, files, time_limit_s=1.0) as pipeline:
+    with opened(mode, files, time_limit_s=2.0) as pipeline:
         pipeline.plan([[2, 3], [4]])
         with pytest.raises(Stalled, match=f"^{stalled}: "):
             pipeline.take()
@@ -53,7 +54,7 @@ def test_a_stalled_source_is_told_in_time_and_waited_for_again(mode: Mode, files
 @pytest.mark.parametrize(
     ("agents_s", "own_s", "told"),
     [
-        (0.5, 1.5, "3/3: the source has not given it within 0.5 s"),
+        (0.5, 2.0, "3/3: the source has not given it within 0.5 s"),
         (600.0, 0.5, "2/2: this, or another of the 2 of its minibatch, did not come in time"),
     ],
     ids=["agent", "own"],
