@@ -23,7 +23,8 @@ def test_a_rank_is_killed_whose_gradients_go_over_gloo(place: Place) -> None:
 @pytest.mark.parametrize(("format", "collectives"), [("jpeg", "gloo"), ("recordio", "mpi")])
 def test_a_truncated_image(spoilt: Place, format: str, collectives: str) -> None:
     victim, reason = truncated(spoilt, format=format, collectives=collectives)
-    assert spoilt.log().count("mxnet: rank ") == 1, "no other rank tells what that one did to it"
+    told = f"no other rank tells what that one did to it: {spoilt.log()}"
+    assert spoilt.log().count("mxnet: rank ") == 1, told
     told = f"{victim}: is truncated ({victim.stat().st_size} bytes without an end of image)"
     assert reason.endswith(f" on localhost: {told}")
 
