@@ -28,4 +28,4 @@ def test_nobody_sleeps_for_ever() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout

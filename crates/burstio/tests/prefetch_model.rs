@@ -37,7 +37,11 @@ fn board(samples: usize, pages: usize, look_ahead: usize, sizes_known: bool) -> 
 }
 
 fn worker(board: &Shared) {
-    while let Some(task) = board.next_task(|_| From::Source) {
+    work(board, From::Source);
+}
+
+fn work(board: &Shared, from: From) {
+    while let Some(task) = board.next_task(|_| from) {
         let place = task.place.map(|(_, place)| place);
         let Some(place) = place.or_else(|| board.place(task.sample, 1)) else {
             continue;
@@ -46,6 +50,9 @@ fn worker(board: &Shared) {
             board: board.clone(),
             place,
         });
+        if from != From::Source {
+            board.fall_back(task.sample);
+        }
         board.complete(task.sample, &Ok(held), Duration::ZERO, Duration::ZERO);
     }
 }
@@ -121,5 +128,21 @@ fn a_consumer_that_leaves_while_a_worker_reads() {
         take_all(&board, &[2], 1);
         board.stop();
         working.join().unwrap();
+    });
+}
+
+#[test]
+fn two_workers_that_get_no_answer_from_a_peer() {
+    model(|| {
+        let board = board(2, 4, 4, true);
+        board.with(|schedule| schedule.most_from_peers = 1);
+        let workers = [board.clone(), board.clone()]
+            .map(|theirs| thread::spawn(move || work(&theirs, From::Peer)));
+        take_all(&board, &[1, 0], 2);
+        assert_eq!(board.with(|schedule| schedule.in_flight()), (0, 1));
+        board.stop();
+        workers
+            .into_iter()
+            .for_each(|worker| worker.join().unwrap());
     });
 }

@@ -1,12 +1,15 @@
 //! The queueing logic in any order of events: what consumers get, in how much memory, and that it
 //! always goes on. No threads, no files.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use burstio::prefetch::depth::Depth;
 use burstio::prefetch::memory::{Memory, PAGE};
-use burstio::prefetch::schedule::{From, Place, Sample, Schedule, StreamId, Task, UNKNOWN};
+use burstio::prefetch::schedule::{
+    CACHE_READS, From, Place, Sample, Schedule, StreamId, Task, UNKNOWN,
+};
 use proptest::prelude::*;
 
 const SAMPLES: u32 = 12;
@@ -35,6 +38,7 @@ fn whence(sample: Sample) -> From {
 enum Event {
     Plan(prop::sample::Index, Vec<Sample>),
     Ask(prop::sample::Index, usize),
+    FallBack(prop::sample::Index),
     Finish(prop::sample::Index),
     LetGo(prop::sample::Index),
     Reset(prop::sample::Index),
@@ -45,6 +49,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         2 => (any(), prop::collection::vec(0..SAMPLES, 1..8)).prop_map(|(s, p)| Event::Plan(s, p)),
         4 => (any(), 1usize..4).prop_map(|(s, n)| Event::Ask(s, n)),
+        2 => any().prop_map(Event::FallBack),
         6 => any().prop_map(Event::Finish),
         4 => any().prop_map(Event::LetGo),
         1 => any().prop_map(Event::Reset),
@@ -55,7 +60,8 @@ fn event() -> impl Strategy<Value = Event> {
 struct World {
     schedule: Schedule<Held, ()>,
     streams: Vec<(StreamId, Vec<Sample>)>, // with what each still has to get
-    reading: Vec<Task>,
+    reading: Vec<Task>,                    // from where it was begun
+    fallen_back: HashSet<Sample>,          // of these
     held: Vec<Arc<Held>>,
 }
 
@@ -71,6 +77,7 @@ impl World {
             schedule,
             streams,
             reading: Vec::new(),
+            fallen_back: HashSet::new(),
             held: Vec::new(),
         }
     }
@@ -87,11 +94,23 @@ impl World {
         let reads = |from| self.reading.iter().filter(|task| task.from == from).count();
         assert!(reads(From::Source) <= 3, "politeness");
         assert!(reads(From::Peer) <= 1, "politeness");
+        assert!(reads(From::Cache) <= CACHE_READS, "each has a thread");
+        let of_source = reads(From::Source) + self.fallen_back.len();
+        assert_eq!(self.schedule.in_flight().0, of_source);
+    }
+
+    /// What is nearer than the source is not to be had.
+    fn fall_back(&mut self, at: usize) {
+        let Task { sample, from, .. } = self.reading[at];
+        if from != From::Source && self.fallen_back.insert(sample) {
+            self.schedule.fall_back(sample);
+        }
     }
 
     /// One read ends.
     fn finish(&mut self, at: usize) {
         let task = self.reading[at];
+        self.fallen_back.remove(&task.sample);
         let place = match task.place {
             Some((length, place)) => {
                 assert_eq!(length, size(task.sample));
@@ -149,6 +168,9 @@ impl World {
             Event::Ask(which, count) => {
                 self.ask(which.index(3), count);
             }
+            Event::FallBack(which) if !self.reading.is_empty() => {
+                self.fall_back(which.index(self.reading.len()));
+            }
             Event::Finish(which) if !self.reading.is_empty() => {
                 self.finish(which.index(self.reading.len()));
             }
@@ -162,7 +184,7 @@ impl World {
                 let dropped = self.schedule.reset(*stream);
                 dropped.into_iter().for_each(|here| self.let_go(here));
             }
-            Event::Finish(_) | Event::LetGo(_) => {}
+            Event::FallBack(_) | Event::Finish(_) | Event::LetGo(_) => {}
         }
     }
 
@@ -196,6 +218,21 @@ fn who_waits_for_peers_keeps_nothing_from_a_peer() {
     assert!(world.schedule.take(of_peer, 1).is_none());
     world.begin();
     assert_eq!(world.reading.last().map(|task| task.sample), Some(2));
+}
+
+#[test]
+fn who_reads_the_source_in_place_of_a_peer_has_the_thread_of_a_question() {
+    let mut world = World::new(true, 10);
+    let (own, _) = world.streams[0];
+    world.schedule.plan(own, &[1, 5, 9]); // all of them a peer's
+    world.begin();
+    world.fall_back(0);
+    world.begin();
+    assert_eq!(world.reading.len(), 1, "no thread is left for a question");
+    assert_eq!(world.schedule.in_flight(), (1, 1));
+    world.finish(0);
+    world.begin();
+    assert_eq!(world.reading.first().map(|task| task.sample), Some(5));
 }
 
 proptest! {

@@ -10,8 +10,9 @@
 //! thread. Memory there always is, beyond the budget if need be, because the question is waited
 //! for ([`super::admission`]). Threads there are as many as reads of the source, of the cache and
 //! of peers may be in flight together, and each of the three has its own limit
-//! ([`super::schedule`]): those that wait for peers are never those that a peer waits for. What is
-//! left is a source, a disk or a peer that hangs, and each has a time limit.
+//! ([`super::schedule`]): those that wait for peers are never those that a peer waits for. Who gets
+//! no answer reads the source in the same thread, and counts among those that wait for peers until
+//! it has. What is left is a source, a disk or a peer that hangs, and each has a time limit.
 
 mod asking;
 mod greeting;

@@ -3,6 +3,7 @@
 //! Every consumer has a stream: the samples it will take, in order. A sample that several streams
 //! want is read once (a flight). Who gets memory is for [`super::admission`] to say.
 
+mod flight;
 mod queue;
 mod reads;
 mod resident;
@@ -15,6 +16,7 @@ use super::admission::Admission;
 pub use super::admission::{Place, UNKNOWN};
 use super::depth::Depth;
 use super::memory::Memory;
+use flight::Flight;
 use queue::Queue;
 pub use reads::From;
 use reads::Reads;
@@ -42,12 +44,6 @@ pub struct Task {
 
 /// What a stream gets for one position.
 pub type Delivery<T, E> = (Sample, Result<Arc<T>, Arc<E>>);
-
-struct Flight {
-    waiters: Vec<(StreamId, u64)>,
-    from: From,
-    settled: bool, // has its place
-}
 
 /// All streams of one engine. `T` is a sample in memory, `E` why it could not be had.
 pub struct Schedule<T, E> {
@@ -184,7 +180,8 @@ impl<T, E> Schedule<T, E> {
             let place = self.admission.admit(sample, urgent)?;
             let flight = Flight {
                 waiters: vec![(id, stream.wait_for_next())],
-                from,
+                begun: from,
+                fell_back: false,
                 settled: place.is_some(),
             };
             self.flights.insert(sample, flight);
@@ -210,10 +207,17 @@ impl<T, E> Schedule<T, E> {
         }
         if flight.waiters.is_empty() {
             let flight = self.flights.remove(&sample)?;
-            self.reads.end(flight.from);
+            self.end(&flight);
             return None;
         }
         Some(self.admission.place(size))
+    }
+
+    fn end(&mut self, flight: &Flight) {
+        self.reads.end(flight.begun);
+        if flight.fell_back {
+            self.reads.end(From::Source);
+        }
     }
 
     /// A sample of `size` bytes has been dropped.
@@ -221,11 +225,15 @@ impl<T, E> Schedule<T, E> {
         self.admission.give_back(place, size);
     }
 
-    /// The cache's copy was no good, or the peer has none: the same flight goes on from the source.
+    /// The cache's copy was no good, or the peer has none: the same flight goes on from the source,
+    /// beyond the limit of such reads if need be, once.
+    ///
+    /// It keeps the place it began with as well: given to another read, that one would have no
+    /// thread, or this one would have taken the thread of those that a peer waits for.
     pub fn fall_back(&mut self, sample: Sample) {
         if let Some(flight) = self.flights.get_mut(&sample) {
-            let from = std::mem::replace(&mut flight.from, From::Source);
-            self.reads.fall_back(from);
+            flight.fell_back = true;
+            self.reads.begin(From::Source);
         }
     }
 
@@ -243,8 +251,8 @@ impl<T, E> Schedule<T, E> {
         if !flight.settled {
             self.admission.settle();
         }
-        self.reads.end(flight.from);
-        if flight.from == From::Source {
+        self.end(&flight);
+        if flight.reads_from() == From::Source {
             self.depth.finished(latency, now);
         }
         if let Ok(here) = result {
@@ -297,7 +305,7 @@ impl<T, E> Schedule<T, E> {
     pub fn awaited(&self, stream: StreamId) -> Option<(Sample, Option<From>)> {
         let (sample, begun) = self.streams.get(&stream)?.awaited()?;
         let flight = self.flights.get(&sample).filter(|_| begun);
-        Some((sample, flight.map(|flight| flight.from)))
+        Some((sample, flight.map(Flight::reads_from)))
     }
 
     /// The consumer has given up waiting.

@@ -49,13 +49,7 @@ impl Reads {
         *self.count(from) -= 1;
     }
 
-    /// One goes on from the source.
-    pub fn fall_back(&mut self, from: From) {
-        self.end(from);
-        self.source += 1;
-    }
-
-    /// The most from the source that were begun at once.
+    /// The most from the source at once.
     pub fn most_of_source(&self) -> usize {
         self.most_source
     }
