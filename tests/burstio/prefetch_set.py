@@ -1,8 +1,10 @@
 """A small data set for the tests of prefetching, whose bytes tell which sample they are."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +43,20 @@ def held_by(pid: int | str = "self") -> tuple[list[str], int]:
         except FileNotFoundError:
             continue  # that of this very loop
     return sorted(links), len(list((where / "task").iterdir()))
+
+
+@contextmanager
+def ctrl_c_soon() -> Iterator[None]:
+    """What is within waits for ever, and must be ended by SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

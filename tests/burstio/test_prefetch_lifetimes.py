@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.burstio import prefetch_set
-from tests.burstio.prefetch_set import COUNT, content, held_by, in_both_layouts
+from tests.burstio.prefetch_set import COUNT, content, ctrl_c_soon, held_by, in_both_layouts
 from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
@@ -228,17 +227,10 @@ def test_an_agents_directory_must_be_private(tmp_path: Path, files: list[str]) -
 
 
 def test_ctrl_c_ends_a_wait(tmp_path: Path, files: list[str]) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     (tmp_path / "data" / files[0]).unlink()
     os.mkfifo(tmp_path / "data" / files[0])
     with burstio.Engine(tmp_path / "data", files) as engine, engine.stream() as stream:
         stream.plan([0])
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                stream.take(1)
-        finally:
-            signal.signal(signal.SIGINT, before)
-        timer.join()
+        with ctrl_c_soon():
+            stream.take(1)
         os.close(os.open(tmp_path / "data" / files[0], os.O_WRONLY))

@@ -164,7 +164,7 @@ class Engine(_Feeds):
 
 @final
 class Client(_Feeds):
-    """A connection to an agent. Raises ConnectionError where there is none."""
+    """A connection to an agent. Raises ConnectionError where there is none, or it hangs."""
 
     def __new__(cls, socket: str | os.PathLike[str]) -> Client: ...
 

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::region::Region;
 use super::super::schedule::Sample;
 use super::super::segment::Fingerprint;
-use super::line::{ClientError, Line, lost};
+use super::line::{AT_ONCE, ClientError, Line, lost};
 use super::server::OWN;
 use super::wire::{self, Frame, Kind};
 
@@ -27,9 +27,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connect to the agent that listens at `socket`.
-    pub fn connect(socket: &Path) -> Result<Self, ClientError> {
-        let (line, about, memory) = Line::open(socket)?;
+    /// Connect to the agent that listens at `socket`. Here and below `go_on` is asked every 100 ms:
+    /// false ends the waiting, and the connection that was waited at.
+    pub fn connect(socket: &Path, go_on: impl FnMut() -> bool) -> Result<Self, ClientError> {
+        let (line, about, memory) = Line::open(socket, AT_ONCE, go_on)?;
         let patience = Duration::from_millis(about[3]) + GRACE;
         let memory = Region::of_another(memory).map_err(|error| lost(socket, &error))?;
         Ok(Self {
@@ -71,8 +72,13 @@ impl Client {
     }
 
     /// A new consumer.
-    pub fn stream(&self) -> Result<RemoteStream, ClientError> {
-        let (line, _, _) = Line::open(self.line.socket())?;
+    pub fn stream(&self, mut go_on: impl FnMut() -> bool) -> Result<RemoteStream, ClientError> {
+        let is_open = || self.lock_streams().is_some();
+        let opened = Line::open(self.line.socket(), AT_ONCE, || is_open() && go_on());
+        let (line, _, _) = opened.map_err(|error| match error {
+            ClientError::Interrupted if !is_open() => ClientError::Closed,
+            other => other,
+        })?;
         let line = Arc::new(line);
         let mut streams = self.lock_streams();
         let open = streams.as_mut().ok_or(ClientError::Closed)?;
@@ -89,8 +95,11 @@ impl Client {
     }
 
     /// The agent's counters.
-    pub fn statistics(&self) -> Result<Vec<(String, u64)>, ClientError> {
-        let answer = self.ask(Kind::Statistics)?;
+    pub fn statistics(
+        &self,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<Vec<(String, u64)>, ClientError> {
+        let answer = self.ask(Kind::Statistics, AT_ONCE, go_on)?;
         let text = String::from_utf8_lossy(&answer);
         let pair = |line: &str| {
             let (name, value) = line.split_once(' ')?;
@@ -100,21 +109,28 @@ impl Client {
     }
 
     /// The agent's histogram of waits.
-    pub fn waits(&self) -> Result<Vec<u64>, ClientError> {
-        Ok(wire::decode_long(&self.ask(Kind::Waits)?))
+    pub fn waits(&self, go_on: impl FnMut() -> bool) -> Result<Vec<u64>, ClientError> {
+        let answer = self.ask(Kind::Waits, AT_ONCE, go_on)?;
+        Ok(wire::decode_long(&answer))
     }
 
-    /// Wait until the agent has written all that it has read.
-    pub fn drain(&self) -> Result<(), ClientError> {
-        self.ask(Kind::Drain).map(drop)
+    /// Wait until the agent has written all that it has read, as long as its disk takes.
+    pub fn drain(&self, go_on: impl FnMut() -> bool) -> Result<(), ClientError> {
+        self.ask(Kind::Drain, Duration::MAX, go_on).map(drop)
     }
 
-    fn ask(&self, question: Kind) -> Result<Vec<u8>, ClientError> {
+    fn ask(
+        &self,
+        question: Kind,
+        patience: Duration,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<Vec<u8>, ClientError> {
         let _alone = self
             .asking
             .lock()
             .expect("no thread panics under this lock");
         self.line.send(question, &[])?;
+        self.line.wait(patience, go_on)?;
         Ok(self.line.answer()?.body)
     }
 }
@@ -149,7 +165,7 @@ impl RemoteStream {
     pub fn take(
         &mut self,
         count: usize,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<Vec<(Sample, RemoteBytes)>, ClientError> {
         let mut numbers = vec![u32::try_from(count).unwrap_or(u32::MAX)];
         numbers.append(
@@ -160,21 +176,7 @@ impl RemoteStream {
         );
         self.line.send(Kind::Take, &wire::encode(&numbers))?;
         let mut taken = Vec::new();
-        let deadline = Instant::now() + self.patience;
-        let mut wanted = true;
-        let patient = || {
-            wanted = go_on();
-            wanted && Instant::now() < deadline
-        };
-        if !self.line.wait(patient)? {
-            self.line.hang_up();
-            let silent = io::Error::new(io::ErrorKind::TimedOut, "the agent does not answer");
-            return Err(if wanted {
-                self.line.lost(&silent)
-            } else {
-                ClientError::Interrupted
-            });
-        }
+        self.line.wait(self.patience, go_on)?;
         loop {
             let frame = match self.line.answer() {
                 Err(ClientError::Read(error)) => {

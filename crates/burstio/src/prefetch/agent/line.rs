@@ -6,9 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use super::super::source::ReadError;
 use super::wire::{self, Frame, Kind};
+
+/// What needs no reading is answered within so long, or the agent hangs.
+pub const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// Why a client got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +20,7 @@ pub enum ClientError {
     /// A file can't be read, or does not come in time.
     #[error(transparent)]
     Read(ReadError),
-    /// The consumer has been told to stop waiting; its stream has ended.
+    /// The consumer has been told to stop waiting; its connection has ended.
     #[error("interrupted")]
     Interrupted,
     /// The client has been closed here.
@@ -40,14 +44,25 @@ pub struct Line {
 }
 
 impl Line {
-    /// Connect to the agent that listens at `socket`; what it says of itself comes with it.
-    pub fn open(socket: &Path) -> Result<(Self, Vec<u64>, OwnedFd), ClientError> {
-        let connection = wire::connect(socket).map_err(|error| lost(socket, &error))?;
+    /// Connect to the agent that listens at `socket`, which greets within `patience`; what it says
+    /// of itself comes with it. `go_on` is asked every 100 ms.
+    pub fn open(
+        socket: &Path,
+        patience: Duration,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<(Self, Vec<u64>, OwnedFd), ClientError> {
+        let connect = || {
+            let connection = wire::connect(socket)?;
+            connection.set_write_timeout(Some(AT_ONCE))?; // an agent that lives listens
+            Ok(connection)
+        };
+        let connection = connect().map_err(|error| lost(socket, &error))?;
         let line = Self {
             connection,
             socket: socket.to_owned(),
             closed: AtomicBool::new(false),
         };
+        line.wait(patience, go_on)?;
         let hello = line.answer()?;
         let about = wire::decode_long(&hello.body);
         let memory = hello.descriptors.into_iter().next();
@@ -67,9 +82,28 @@ impl Line {
         wire::send(&self.connection, kind, body, &[]).map_err(|error| self.lost(&error))
     }
 
-    /// Wait for an answer until it begins; false where `go_on` says no before.
-    pub fn wait(&self, go_on: impl FnMut() -> bool) -> Result<bool, ClientError> {
-        wire::wait(&self.connection, go_on).map_err(|error| self.lost(&error))
+    /// Wait for an answer until it begins, at most so long; `go_on` is asked every 100 ms. The
+    /// connection has ended where it does not come.
+    pub fn wait(
+        &self,
+        patience: Duration,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<(), ClientError> {
+        let begin = Instant::now();
+        let mut wanted = true;
+        let patient = || {
+            wanted = go_on();
+            wanted && begin.elapsed() < patience
+        };
+        if wire::wait(&self.connection, patient).map_err(|error| self.lost(&error))? {
+            return Ok(());
+        }
+        self.hang_up();
+        Err(if wanted {
+            self.lost(&io::ErrorKind::TimedOut.into())
+        } else {
+            ClientError::Interrupted
+        })
     }
 
     /// The next frame. What an agent says has failed is an error.
@@ -121,8 +155,31 @@ fn failure(body: &[u8]) -> Option<ReadError> {
 
 /// There is no agent at `socket`, or no more.
 pub fn lost(socket: &Path, error: &io::Error) -> ClientError {
+    let problem = match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "the agent does not answer".into(),
+        _ => error.to_string(),
+    };
     ClientError::Connection {
         socket: socket.to_owned(),
-        problem: error.to_string(),
+        problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_that_does_not_greet_is_waited_for_no_longer_than_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let _silent = UnixListener::bind(&socket).unwrap();
+        let error = Line::open(&socket, Duration::from_millis(1), || true).err();
+        let expected = format!("{}: the agent does not answer", socket.display());
+        assert_eq!(error.unwrap().to_string(), expected);
+        let error = Line::open(&socket, Duration::MAX, || false).err();
+        assert!(matches!(error, Some(ClientError::Interrupted)));
     }
 }

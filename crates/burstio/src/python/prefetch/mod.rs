@@ -1,5 +1,6 @@
 //! `burstio.Engine`, `burstio.Agent`, `burstio.Client`: the lazy prefetcher.
 
+mod client;
 mod peers;
 mod stream;
 
@@ -11,14 +12,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::prefetch::agent::{Agent, Client, ClientError};
+use crate::prefetch::agent::Agent;
 use crate::prefetch::mount::Mount;
 use crate::prefetch::order::Permutations;
 use crate::prefetch::{CacheOptions, Engine, EngineOptions, ReadError, Source};
+pub use client::PyClient;
 use peers::PyPeers;
 use stream::Feed;
 pub use stream::{PySample, PyStream};
@@ -183,57 +185,6 @@ impl PyEngine {
 }
 
 /// See `_burstio.pyi`.
-#[pyclass(name = "Client", frozen)]
-pub struct PyClient(Owned<Client>);
-
-#[pymethods]
-impl PyClient {
-    #[new]
-    fn new(py: Python<'_>, socket: PathBuf) -> PyResult<Self> {
-        Ok(Self(Owned::new(py.detach(|| Client::connect(&socket))?)))
-    }
-
-    #[getter]
-    fn count(&self) -> PyResult<usize> {
-        Ok(self.0.get()?.count())
-    }
-
-    fn stream(&self, py: Python<'_>) -> PyResult<PyStream> {
-        let client = self.0.get()?;
-        Ok(PyStream::new(Feed::Remote(py.detach(|| client.stream())?)))
-    }
-
-    fn statistics(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
-        let client = self.0.get()?;
-        Ok(py.detach(|| client.statistics())?.into_iter().collect())
-    }
-
-    fn waits(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
-        let client = self.0.get()?;
-        Ok(py.detach(|| client.waits())?)
-    }
-
-    fn drain(&self, py: Python<'_>) -> PyResult<()> {
-        let client = self.0.get()?;
-        Ok(py.detach(|| client.drain())?)
-    }
-
-    fn close(&self) -> PyResult<usize> {
-        self.0.get()?.close();
-        Ok(0) // the agent goes on, with all its threads
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.close().map(drop)
-    }
-}
-
-/// See `_burstio.pyi`.
 #[pyclass(name = "Agent", frozen)]
 pub struct PyAgent(Owned<Agent>);
 
@@ -305,14 +256,4 @@ fn unreadable(error: &ReadError) -> PyErr {
         error.message.clone(),
         error.path.clone().into_os_string(),
     ))
-}
-
-impl From<ClientError> for PyErr {
-    fn from(error: ClientError) -> Self {
-        match error {
-            ClientError::Read(error) => unreadable(&error),
-            ClientError::Closed => PyValueError::new_err(error.to_string()),
-            other => PyConnectionError::new_err(other.to_string()),
-        }
-    }
 }
