@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -47,6 +48,31 @@ def test_a_thousand_engines_leave_nothing(tmp_path: Path, files: list[str]) -> N
         cycle()
     assert held_by() == before
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["lock"]
+
+
+def test_an_engine_that_can_not_be_made_leaves_nothing(tmp_path: Path, files: list[str]) -> None:
+    def make(most_files: int) -> burstio.Engine:
+        listener = burstio.peers.listen("127.0.0.1")
+        addresses = {"n1": burstio.peers.address_of(listener)}
+        peers = burstio.Peers("n1", addresses, bytes(32), listener)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, before[1]))
+        try:
+            return burstio.Engine(tmp_path / "data", files, cache=tmp_path / "cache", peers=peers)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    make(1024).close()
+    before = held_by()
+    failed = 0
+    for most_files in range(1, 1024):  # each time another descriptor is the first it can't have
+        try:
+            make(most_files).close()
+            break
+        except OSError:
+            failed += 1
+            assert held_by() == before
+    assert failed > 3
 
 
 def test_a_thousand_ranks_leave_nothing_in_the_agent(tmp_path: Path, files: list[str]) -> None:

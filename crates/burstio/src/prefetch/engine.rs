@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -105,24 +105,39 @@ impl Engine {
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
         };
-        let shared = Arc::new(shared);
-        if shared.cache.is_some() {
-            let writer = shared.clone();
+        let mut engine = Self {
+            shared: Arc::new(shared),
+            serving: None,
+        }; // from here on what fails closes it
+        engine.begin_writing()?;
+        engine.begin_serving()?;
+        Ok(engine)
+    }
+
+    fn begin_writing(&self) -> io::Result<()> {
+        if self.shared.cache.is_some() {
+            let writer = self.shared.clone();
             let thread = thread("burstio-writer").spawn(move || writer.write())?;
-            *shared
-                .writer
-                .lock()
-                .expect("no thread panics under this lock") = Some(thread);
+            *self.lock_writer() = Some(thread);
         }
-        let serving = shared.options.peers.as_ref().map(|options| {
-            let asked = shared.clone();
+        Ok(())
+    }
+
+    fn begin_serving(&mut self) -> io::Result<()> {
+        if let Some(options) = &self.shared.options.peers {
+            let asked = self.shared.clone();
             let listener = options.listener.try_clone()?.into();
-            Acceptor::new(listener, "burstio-peer", move |peer| {
+            let serve = move |peer: &_| {
                 let _ = peers::serve(&asked, peer); // a peer that is gone needs no answer
-            })
-        });
-        let serving = serving.transpose()?;
-        Ok(Self { shared, serving })
+            };
+            self.serving = Some(Acceptor::new(listener, "burstio-peer", serve)?);
+        }
+        Ok(())
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        let writer = self.shared.writer.lock();
+        writer.expect("no thread panics under this lock")
     }
 
     /// A new consumer.
