@@ -127,8 +127,8 @@ class _Feeds(_Closing):
     def drain(self) -> None:
         """Wait until all that has been read is written to the cache."""
     def close(self) -> int:
-        """End; who waits in ``take`` gets ValueError. Returns the threads that a stalled source
-        still holds (0 from a Client, whose agent goes on).
+        """End; who waits in ``take`` gets ValueError. Returns the threads that a stalled source or
+        disk still holds (0 from a Client, whose agent goes on).
         """
 
 @final

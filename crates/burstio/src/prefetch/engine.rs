@@ -22,8 +22,8 @@ use super::source::Source;
 use super::statistics::Statistics;
 use super::stream::Stream;
 
-/// How long closing waits for reads that the source does not answer.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long closing waits for a source that does not answer, and for who waits for a disk.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// What an engine may use; every property can be switched on its own.
 #[derive(Clone, Debug)]
@@ -231,20 +231,17 @@ impl Engine {
             return left;
         };
         cache.finish();
-        let writer = self
-            .shared
-            .writer
-            .lock()
-            .expect("no thread panics under this lock")
-            .take();
-        let left = left + join(writer.into_iter().collect(), self.shared.options.time_limit);
-        cache.release();
-        left
+        let writer = self.lock_writer().take().into_iter().collect();
+        let writing = join(writer, self.shared.options.time_limit);
+        if writing == 0 {
+            cache.release(); // or it would be taken from under the writer's hands
+        }
+        left + writing
     }
 }
 
 /// Wait for threads to end, at most so long; returns how many have not.
-fn join(mut threads: Vec<JoinHandle<()>>, patience: Duration) -> usize {
+pub(super) fn join(mut threads: Vec<JoinHandle<()>>, patience: Duration) -> usize {
     let deadline = Instant::now() + patience;
     loop {
         let (ended, running): (Vec<_>, Vec<_>) =

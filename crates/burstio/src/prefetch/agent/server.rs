@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::process::geteuid;
 
 use super::super::accepting::{Acceptor, is_there};
+use super::super::engine::{GRACE, join};
 use super::super::schedule::Sample;
 use super::super::{Bytes, Engine, Stream, TakeError};
 use super::wire::{self, Kind};
@@ -60,10 +61,7 @@ impl Agent {
         let _ = std::fs::remove_file(&self.socket);
         let clients = self.acceptor.stop();
         let stuck = self.engine.close(); // ends those who wait for a minibatch
-        for client in clients {
-            let _ = client.join();
-        }
-        stuck
+        stuck + join(clients, GRACE) // one may wait for a disk that hangs
     }
 }
 
