@@ -73,7 +73,8 @@ class LazyStaging:
 def issues(statistics: Mapping[str, Any]) -> list[str]:
     """Of the agents' counters, by host."""
     return [
-        f"{host}: {failed} questions to peers were not answered: the PFS was read for them"
+        f"{host}: {failed} questions to peers were not answered: the PFS was read for them; first: "
+        + ", ".join(counters["peer_faults"][:3])
         for host, counters in statistics.items()
         if (failed := counters["peer_errors"])
     ]

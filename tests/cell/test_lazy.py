@@ -118,8 +118,11 @@ def test_virtual_nodes_have_no_peers(place: Place, manifest: Path) -> None:
 
 
 def test_peers_that_did_not_answer_are_told() -> None:
-    assert issues({"n1": {"peer_errors": 0}, "n2": {"peer_errors": 3}}) == [
-        "n2: 3 questions to peers were not answered: the PFS was read for them"
+    faults = ["n1 (10.0.0.1:4711): timed out", "n3 (10.0.0.3:4712): Connection refused"]
+    well = {"peer_errors": 0, "peer_faults": []}
+    assert issues({"n1": well, "n2": {"peer_errors": 3, "peer_faults": faults}}) == [
+        "n2: 3 questions to peers were not answered: the PFS was read for them; first: "
+        "n1 (10.0.0.1:4711): timed out, n3 (10.0.0.3:4712): Connection refused"
     ]
 
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use burstio::prefetch::order::Permutations;
 use burstio::prefetch::peers::{Key, PeerOptions};
@@ -188,21 +188,28 @@ fn another_data_set_is_not_asked() {
     assert_eq!(statistic(&other, "served_to_peers"), 0);
 }
 
-/// A node whose only peer answers through a wire that spoils all of it.
-fn behind(spoil: Spoil, options: EngineOptions) {
-    let set = Set::new(COUNT);
+/// A node whose only peer answers through a wire that spoils all of it; that peer, and the wire.
+fn behind(set: &Set, spoil: Spoil, options: EngineOptions) -> (Engine, Engine, Wire) {
     let mut peers = listen(2);
     let owner: SocketAddr = peers[1].addresses[&name(1)];
     let wire = Wire::new(owner, spoil);
     peers[0].addresses.insert(name(1), wire.address);
     let mut peers = peers.into_iter();
-    let asking = engine(&set, peers.next().unwrap(), options);
-    let owner = engine(&set, peers.next().unwrap(), EngineOptions::default());
+    let asking = engine(set, peers.next().unwrap(), options);
+    let owner = engine(set, peers.next().unwrap(), EngineOptions::default());
+    (asking, owner, wire)
+}
+
+fn stands_in(spoil: Spoil, options: EngineOptions, fault: &str) {
+    let set = Set::new(COUNT);
+    let (asking, owner, wire) = behind(&set, spoil, options);
     set.epoch(&asking, &(0..COUNT).collect::<Vec<_>>(), 10);
     assert!(statistic(&asking, "peer_errors") > 0);
     assert_eq!(statistic(&asking, "from_peers"), 0);
     assert_eq!(statistic(&asking, "source_opens"), u64::from(COUNT));
     assert!(statistic(&owner, "served_to_peers") > 0);
+    let told = format!("n1 ({}): {fault}", wire.address);
+    assert_eq!(asking.peer_faults(), [told]);
     asking.close();
     owner.close();
     drop(owner);
@@ -211,7 +218,8 @@ fn behind(spoil: Spoil, options: EngineOptions) {
 
 #[test]
 fn wrong_bytes_are_not_taken() {
-    behind(Spoil::Change, EngineOptions::default());
+    let fault = "its bytes have another checksum than it says";
+    stands_in(Spoil::Change, EngineOptions::default(), fault);
 }
 
 #[test]
@@ -221,7 +229,55 @@ fn a_silent_peer_is_waited_for_no_longer_than_the_source_can_stand_in() {
         time_limit,
         ..EngineOptions::default()
     };
-    behind(Spoil::Withhold, options);
+    stands_in(Spoil::Withhold, options, "timed out");
+}
+
+#[test]
+fn questions_on_their_way_at_closing_are_no_errors() {
+    let set = Set::new(COUNT);
+    let (asking, owner, wire) = behind(&set, Spoil::Withhold, EngineOptions::default());
+    let stream = asking.stream();
+    stream.plan(&(0..COUNT).collect::<Vec<_>>()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while statistic(&owner, "served_to_peers") == 0 {
+        assert!(Instant::now() < deadline, "nobody asks");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    asking.close();
+    assert_eq!(statistic(&asking, "peer_errors"), 0);
+    assert!(asking.peer_faults().is_empty());
+    drop((stream, asking, owner));
+    wire.join();
+}
+
+#[test]
+fn what_others_own_is_not_adopted() {
+    let set = Set::new(COUNT);
+    for segments in [true, false] {
+        let cache = CacheOptions {
+            keep: true,
+            segments,
+            directory: set.cache_directory().join(segments.to_string()),
+            ..set.cache(u64::MAX)
+        };
+        let options = EngineOptions {
+            cache: Some(cache),
+            ..EngineOptions::default()
+        };
+        let order: Vec<_> = (0..COUNT).collect();
+        let alone = Engine::new(set.source(true), options.clone()).unwrap();
+        set.epoch(&alone, &order, 16);
+        drop(alone);
+        let one_of_three = || engine(&set, listen(3).remove(0), options.clone());
+        let one = one_of_three();
+        let own: Vec<_> = order.into_iter().filter(|it| one.owns(*it)).collect();
+        let found = if segments { 0 } else { own.len() as u64 };
+        assert_eq!(statistic(&one, "cache_adopted"), found);
+        set.epoch(&one, &own, 16);
+        drop(one);
+        let again = statistic(&one_of_three(), "cache_adopted");
+        assert_eq!(again, own.len() as u64);
+    }
 }
 
 #[test]
@@ -237,6 +293,10 @@ fn a_file_that_is_gone_is_named_to_who_wants_it() {
     };
     assert_eq!(error.path, set.file(of_peer));
     assert_eq!(statistic(&engines[0], "peer_errors"), 1);
+    let [fault] = &engines[0].peer_faults()[..] else {
+        panic!("it refused once")
+    };
+    assert!(fault.ends_with("it could not read a file"), "{fault}");
     assert_eq!(statistic(&engines[1], "source_errors"), 1);
 }
 

@@ -154,6 +154,8 @@ class Engine(_Feeds):
         peers: Peers | None = None,
         time_limit_s: float = 30.0,
     ) -> Engine: ...
+    def peer_faults(self) -> list[str]:
+        """Of each peer that failed: its name, its address, and how it failed first."""
     def mount(self, directory: str | os.PathLike[str], order: Sequence[int] | None = None) -> Mount:
         """Mount the data set, read only, and fill the cache in this order. Raises OSError."""
     def serve(self, socket: str | os.PathLike[str]) -> Agent:

@@ -49,6 +49,7 @@ def main() -> int:
     stuck = _unmount(mount) + agent.close()
     if arguments.statistics:
         report = {**engine.statistics(), "waits": engine.waits()}
+        report["peer_faults"] = engine.peer_faults()
         arguments.statistics.write_text(json.dumps(report) + "\n")
     return 1 if stuck else 0
 

@@ -208,6 +208,11 @@ impl Engine {
         all
     }
 
+    /// Of each peer that failed: its name, its address, and how it failed first.
+    pub fn peer_faults(&self) -> Vec<String> {
+        self.shared.peers.as_ref().map_or(Vec::new(), Peers::faults)
+    }
+
     /// Minibatches by how long they were waited for (see [`Statistics::waits`]).
     pub fn waits(&self) -> Vec<u64> {
         self.shared.statistics.waits().to_vec()

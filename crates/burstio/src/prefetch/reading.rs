@@ -178,7 +178,9 @@ impl Shared {
         memory: Option<Bytes>,
     ) -> Result<Near, ReadError> {
         let failed = |memory| {
-            Statistics::count(&self.statistics.peer_errors);
+            if !self.closed.load(Relaxed) {
+                Statistics::count(&self.statistics.peer_errors);
+            }
             Ok(Near::Spoilt(memory))
         };
         let Some(answer) = self.peers.as_ref().and_then(|peers| peers.ask(sample)) else {

@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::super::schedule::Sample;
 use super::super::segment::{self, Fingerprint};
+use super::avoidance::Avoidance;
 use super::greeting::{Common, Key, read};
 use super::ownership::Ownership;
 use super::timed::{Timed, prepare};
@@ -17,8 +18,6 @@ use super::{Header, PEER_READS, PeerOptions, REFUSED};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// To a host that is down, which nobody answers for.
 const CONNECT: Duration = Duration::from_secs(1);
-/// A peer that failed is not asked again for so long.
-const AVOID: Duration = Duration::from_secs(10);
 
 /// All nodes, seen from one of them.
 pub struct Peers {
@@ -36,7 +35,8 @@ struct Peer {
     name: String,
     address: SocketAddr,
     idle: Mutex<Vec<TcpStream>>,
-    avoid_until_ms: AtomicU64, // since the beginning
+    avoidance: Avoidance, // times are since the beginning
+    first_fault: OnceLock<String>,
 }
 
 impl Peers {
@@ -59,7 +59,8 @@ impl Peers {
             name: name.clone(),
             address: *address,
             idle: Mutex::new(Vec::new()),
-            avoid_until_ms: AtomicU64::new(0),
+            avoidance: Avoidance::default(),
+            first_fault: OnceLock::new(),
         });
         Ok(Self {
             ownership: Ownership::new(options.addresses.keys().map(String::as_str)),
@@ -81,7 +82,7 @@ impl Peers {
     /// Whether another node does, which has not failed lately.
     pub fn answers_for(&self, sample: Sample) -> bool {
         let owner = self.ownership.owner(sample);
-        owner != self.own && self.peers[owner].avoid_until_ms.load(Relaxed) <= self.now_ms()
+        owner != self.own && self.peers[owner].avoidance.is_over(self.began.elapsed())
     }
 
     /// What the owner has to say; None where it can't be asked, or refuses.
@@ -89,11 +90,20 @@ impl Peers {
         let peer = &self.peers[self.ownership.owner(sample)];
         match self.exchange(peer, sample) {
             Ok(answer) => answer,
-            Err(_) => {
-                self.avoid(peer);
+            Err(error) => {
+                self.avoid(peer, &fault(&error));
                 None
             }
         }
+    }
+
+    /// Of each peer that failed: its name, its address, and how it failed first.
+    pub fn faults(&self) -> Vec<String> {
+        let fault = |peer: &Peer| {
+            let fault = peer.first_fault.get()?;
+            Some(format!("{} ({}): {fault}", peer.name, peer.address))
+        };
+        self.peers.iter().filter_map(fault).collect()
     }
 
     /// What both ends must have in common when this node is asked.
@@ -116,6 +126,7 @@ impl Peers {
         let header = Header::decode(read(&mut timed)?);
         if header.length == REFUSED {
             self.keep(peer, socket);
+            peer.note("it could not read a file");
             return Ok(None);
         }
         Ok(Some(Answer {
@@ -154,6 +165,7 @@ impl Peers {
 
     /// A connection can be used again; not more are kept than are used by turns.
     fn keep(&self, peer: &Peer, socket: TcpStream) {
+        peer.avoidance.succeeded();
         let most = (PEER_READS / self.peers.len()).max(2);
         let mut idle = peer.lock();
         if idle.len() < most && !self.stop.load(Relaxed) {
@@ -161,20 +173,29 @@ impl Peers {
         }
     }
 
-    fn avoid(&self, peer: &Peer) {
-        let until = self.now_ms() + AVOID.as_millis() as u64;
-        peer.avoid_until_ms.store(until, Relaxed);
-        peer.lock().clear();
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.began.elapsed().as_millis() as u64
+    fn avoid(&self, peer: &Peer, fault: &str) {
+        if !self.stop.load(Relaxed) {
+            peer.note(fault);
+            peer.avoidance.failed(self.began.elapsed());
+            peer.lock().clear();
+        }
     }
 }
 
 impl Peer {
+    fn note(&self, fault: &str) {
+        self.first_fault.get_or_init(|| fault.to_owned());
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<TcpStream>> {
         self.idle.lock().expect("no thread panics under this lock")
+    }
+}
+
+fn fault(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it ended the connection".into(),
+        _ => error.to_string(),
     }
 }
 
@@ -197,22 +218,24 @@ impl Answer<'_> {
     /// Fill `bytes`, as many as `size` says; false where they don't come, or are not the sample.
     pub fn fill(self, bytes: &mut [u8]) -> bool {
         let (peers, peer) = (self.peers, &self.peers.peers[self.owner]);
-        let came = peers
-            .timed(&self.socket, self.deadline)
-            .read_exact(bytes)
-            .is_ok();
-        let checksum = || segment::checksum(peers.fingerprint, self.sample, bytes);
-        let whole = came && checksum() == self.header.checksum;
+        let mut timed = peers.timed(&self.socket, self.deadline);
+        if let Err(error) = timed.read_exact(bytes) {
+            peers.avoid(peer, &fault(&error));
+            return false;
+        }
+        let checksum = segment::checksum(peers.fingerprint, self.sample, bytes);
+        let whole = checksum == self.header.checksum;
         if whole {
             peers.keep(peer, self.socket);
         } else {
-            peers.avoid(peer);
+            peers.avoid(peer, "its bytes have another checksum than it says");
         }
         whole
     }
 
     /// The owner has another file than the one that is wanted.
     pub fn reject(self) {
-        self.peers.avoid(&self.peers.peers[self.owner]);
+        let peer = &self.peers.peers[self.owner];
+        self.peers.avoid(peer, "its file is of another size");
     }
 }

@@ -15,6 +15,7 @@
 //! it has. What is left is a source, a disk or a peer that hangs, and each has a time limit.
 
 mod asking;
+mod avoidance;
 mod greeting;
 mod ownership;
 mod serving;

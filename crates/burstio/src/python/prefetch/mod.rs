@@ -139,6 +139,10 @@ impl PyEngine {
         Ok(self.0.get()?.statistics().into_iter().collect())
     }
 
+    fn peer_faults(&self) -> PyResult<Vec<String>> {
+        Ok(self.0.get()?.peer_faults())
+    }
+
     fn waits(&self) -> PyResult<Vec<u64>> {
         Ok(self.0.get()?.waits())
     }
