@@ -103,6 +103,18 @@ def test_a_killed_agent_is_done_without(tmp_path: Path, files: list[str]) -> Non
         assert one.client.statistics()["peer_errors"] > 0
 
 
+def test_peers_are_of_one_engine(tmp_path: Path, files: list[str]) -> None:
+    listener = burstio.peers.listen("127.0.0.1")
+    addresses = {"n1": burstio.peers.address_of(listener)}
+    peers = burstio.Peers("n1", addresses, b"secret".ljust(32), listener)
+    assert "n1" in repr(peers) and "secret" not in repr(peers)
+    with (
+        burstio.Engine(tmp_path / "data", files, peers=peers),
+        pytest.raises(ValueError, match="taken over"),
+    ):
+        burstio.Engine(tmp_path / "data", files, peers=peers)
+
+
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_an_agent_that_waits_for_peers_can_be_ended(
     tmp_path: Path, files: list[str], end: str

@@ -15,6 +15,10 @@ class Peers(NamedTuple):
     key: bytes  # 32 bytes that only the nodes of the job know (secrets.token_bytes)
     listener: socket.socket  # from `listen`; the engine takes it over
 
+    def __repr__(self) -> str:
+        """Without the key: it would be told in tracebacks and logs."""
+        return f"Peers(name={self.name!r}, addresses={self.addresses!r})"
+
 
 def listen(address: str) -> socket.socket:
     """A port of this address, where peers wait until an engine has it. Raises OSError."""

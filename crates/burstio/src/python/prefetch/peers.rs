@@ -20,7 +20,7 @@ pub struct PyPeers {
 }
 
 impl PyPeers {
-    /// Raises ValueError for an address or a key that is none; takes the socket over.
+    /// Raises ValueError for an address, a key or a socket that is none; takes the socket over.
     pub fn options(self, py: Python<'_>) -> PyResult<PeerOptions> {
         let key = <[u8; 32]>::try_from(self.key)
             .map_err(|key| PyValueError::new_err(format!("key: {} bytes, not 32", key.len())))?;
@@ -34,6 +34,10 @@ impl PyPeers {
         let addresses = self.addresses.into_iter().map(address);
         let addresses = addresses.collect::<PyResult<_>>()?;
         let listener: RawFd = self.listener.call_method0(py, "detach")?.extract(py)?;
+        if listener < 0 {
+            let message = "listener: taken over by another engine, or closed: make one for each";
+            return Err(PyValueError::new_err(message));
+        }
         // SAFETY: the socket object has let go of it.
         let listener = unsafe { OwnedFd::from_raw_fd(listener) };
         Ok(PeerOptions {
