@@ -18,32 +18,38 @@ const BYTES: usize = 110_000; // of a typical JPEG of ImageNet
 fn schedule(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("schedule");
     group.throughput(Throughput::Elements(u64::from(SAMPLES)));
-    group.bench_function("plan to give-back", |bench| {
-        let sizes = vec![BYTES as u64; SAMPLES as usize];
-        let depth = Depth::new(32, 32, 32);
-        let mut schedule: Schedule<(), ()> =
-            Schedule::new(sizes, Memory::new(64 << 20), depth, 16_384);
-        let stream = schedule.open();
-        let order: Vec<u32> = (0..SAMPLES).collect();
-        bench.iter(|| {
-            schedule.plan(stream, &order);
-            for _ in 0..SAMPLES {
-                let task = schedule
-                    .next_task(|_| From::Source)
-                    .expect("there is memory");
-                schedule.complete(
-                    task.sample,
-                    &Ok(Arc::new(())),
-                    Duration::ZERO,
-                    Duration::ZERO,
-                );
-                black_box(schedule.take(stream, 1));
-                if let Some((length, place)) = task.place {
-                    schedule.give_back(place, length);
+    for (idle, name) in [
+        (0, "plan to give-back"),
+        (256, "plan to give-back, beside 256 idle streams"),
+    ] {
+        group.bench_function(name, |bench| {
+            let sizes = vec![BYTES as u64; SAMPLES as usize];
+            let depth = Depth::new(32, 32, 32);
+            let mut schedule: Schedule<(), ()> =
+                Schedule::new(sizes, Memory::new(64 << 20), depth, 16_384);
+            (0..idle).for_each(|_| drop(schedule.open()));
+            let stream = schedule.open();
+            let order: Vec<u32> = (0..SAMPLES).collect();
+            bench.iter(|| {
+                schedule.plan(stream, &order);
+                for _ in 0..SAMPLES {
+                    let task = schedule
+                        .next_task(|_| From::Source)
+                        .expect("there is memory");
+                    schedule.complete(
+                        task.sample,
+                        &Ok(Arc::new(())),
+                        Duration::ZERO,
+                        Duration::ZERO,
+                    );
+                    black_box(schedule.take(stream, 1));
+                    if let Some((length, place)) = task.place {
+                        schedule.give_back(place, length);
+                    }
                 }
-            }
+            });
         });
-    });
+    }
     group.finish();
 }
 

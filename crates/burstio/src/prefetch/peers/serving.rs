@@ -52,11 +52,13 @@ fn answer(
         Ok(Vec::new())
     };
     let taken = match taken {
-        Err(TakeError::Read(_)) => Vec::new(), // the peer finds out itself what is wrong
+        Err(TakeError::Read(_)) => {
+            stream.reset(); // what did not come in time is not the answer to the next question
+            Vec::new() // the peer finds out itself what is wrong
+        }
         Err(other) => return Err(io::Error::other(other)),
         Ok(taken) => taken,
     };
-    stream.reset(); // what did not come in time is not the answer to the next question
     let here = taken.first().map(|(_, bytes)| (**bytes).as_ref());
     let length = here.and_then(|bytes| u32::try_from(bytes.len()).ok());
     let (Some(bytes), Some(length)) = (here, length.filter(|length| *length != REFUSED)) else {

@@ -141,6 +141,7 @@ impl<T, E> Schedule<T, E> {
         let mut turns: Vec<(usize, StreamId)> = self
             .streams
             .iter()
+            .filter(|(_, stream)| stream.next().is_some()) // many idle ones are peers' connections
             .map(|(id, stream)| (stream.ahead(), *id))
             .collect();
         turns.sort_unstable();
