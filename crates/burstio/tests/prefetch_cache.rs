@@ -282,7 +282,7 @@ proptest! {
             keep: true,
         };
         let statistics = Statistics::default();
-        let cache = Cache::<Vec<u8>>::open(options, 1, sizes.len(), &statistics).unwrap();
+        let cache = Cache::<Vec<u8>>::open(options, 1, sizes.len(), |_| true, &statistics).unwrap();
         let (next, offering) = (AtomicUsize::new(0), Barrier::new(OFFERING));
         let offer = || {
             offering.wait();

@@ -76,10 +76,11 @@ impl Engine {
     pub fn new(source: Source, options: EngineOptions) -> io::Result<Self> {
         let statistics = Statistics::default();
         let fingerprint = source.fingerprint();
-        let open = |cache| Cache::open(cache, fingerprint, source.len(), &statistics);
-        let cache = options.cache.clone().map(open).transpose()?;
         let find = |peers| Peers::new(peers, fingerprint, options.time_limit);
         let peers = options.peers.as_ref().map(find).transpose()?;
+        let owns = |sample| peers.as_ref().is_none_or(|peers| peers.owns(sample));
+        let open = |cache| Cache::open(cache, fingerprint, source.len(), owns, &statistics);
+        let cache = options.cache.clone().map(open).transpose()?;
         let memory = Memory::new(options.memory_bytes);
         let region = Region::new(memory.size())?;
         let (floor, cap) = options.in_flight;

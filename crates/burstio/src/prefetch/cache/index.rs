@@ -104,22 +104,23 @@ impl Index {
         }
     }
 
-    /// Read what a former run kept, if it kept it in the same way, and remove all else; returns
-    /// how many bytes it takes.
+    /// Read what a former run kept of the samples that this node `owns`, if it kept it in the same
+    /// way, and remove all else; returns how many bytes it takes.
     pub fn adopt(
         &mut self,
         options: &CacheOptions,
         fingerprint: Fingerprint,
+        owns: impl Fn(Sample) -> bool,
         statistics: &Statistics,
     ) -> io::Result<u64> {
         let (unkept, kept) = (false, true);
         Files::new(&options.directory, unkept).remove()?;
         let bytes = if options.keep && !options.segments {
-            self.adopt_segments(options, None)?;
-            self.adopt_files(options, fingerprint)?
+            self.adopt_segments(options, None, &owns)?;
+            self.adopt_files(options, fingerprint, &owns)?
         } else {
             Files::new(&options.directory, kept).remove()?;
-            self.adopt_segments(options, options.keep.then_some(fingerprint))?
+            self.adopt_segments(options, options.keep.then_some(fingerprint), &owns)?
         };
         let cached = |entry: &&Entry| entry.segment != ABSENT;
         let adopted = self.entries.iter().filter(cached).count();
@@ -128,11 +129,13 @@ impl Index {
         Ok(bytes)
     }
 
-    /// Without a fingerprint none is.
+    /// Without a fingerprint none is. A segment can't be cut to pieces: one of which other nodes
+    /// own the greater part is removed, any other is used as a whole.
     fn adopt_segments(
         &mut self,
         options: &CacheOptions,
         fingerprint: Option<Fingerprint>,
+        owns: &impl Fn(Sample) -> bool,
     ) -> io::Result<u64> {
         let mut bytes = 0;
         for path in segments(&options.directory)? {
@@ -142,10 +145,12 @@ impl Index {
                 None => vec![],
             };
             found.retain(|(_, record)| (record.sample as usize) < self.entries.len());
+            let owned = found.iter().filter(|(_, record)| owns(record.sample));
+            let foreign = 2 * owned.count() < found.len();
             let number = self.next_segment();
             let expected = options.directory.join(format!("segment-{number:06}"));
             let length = file.metadata()?.len();
-            if found.is_empty() || bytes + length > options.budget_bytes {
+            if found.is_empty() || foreign || bytes + length > options.budget_bytes {
                 std::fs::remove_file(&path)?;
                 continue;
             }
@@ -161,11 +166,16 @@ impl Index {
         Ok(bytes)
     }
 
-    fn adopt_files(&mut self, options: &CacheOptions, fingerprint: Fingerprint) -> io::Result<u64> {
+    fn adopt_files(
+        &mut self,
+        options: &CacheOptions,
+        fingerprint: Fingerprint,
+        owns: &impl Fn(Sample) -> bool,
+    ) -> io::Result<u64> {
         let mut bytes = 0;
         Files::new(&options.directory, true).adopt(fingerprint, |record, length| {
             let known = (record.sample as usize) < self.entries.len();
-            let wanted = known && bytes + length <= options.budget_bytes;
+            let wanted = known && owns(record.sample) && bytes + length <= options.budget_bytes;
             if wanted {
                 bytes += length;
                 self.insert(record.sample, Entry::of_own_file(record));

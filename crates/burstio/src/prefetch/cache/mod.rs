@@ -67,7 +67,8 @@ struct Queue<T> {
 }
 
 impl<T: AsRef<[u8]>> Cache<T> {
-    /// Open the directory, for this process alone, and adopt what a former run kept there.
+    /// Open the directory, for this process alone, and adopt what a former run kept there of the
+    /// samples that this node `owns`; others would take their room for good.
     ///
     /// Fails where another process has it, or it can't be made. What lies there and is of no use
     /// is removed; files that are not a cache's are left.
@@ -75,6 +76,7 @@ impl<T: AsRef<[u8]>> Cache<T> {
         options: CacheOptions,
         fingerprint: Fingerprint,
         count: usize,
+        owns: impl Fn(Sample) -> bool,
         statistics: &Statistics,
     ) -> io::Result<Self> {
         make_private_directory(&options.directory)?;
@@ -87,7 +89,7 @@ impl<T: AsRef<[u8]>> Cache<T> {
             io::Error::new(io::ErrorKind::WouldBlock, message)
         })?;
         let mut index = Index::new(count);
-        let pinned_bytes = index.adopt(&options, fingerprint, statistics)?;
+        let pinned_bytes = index.adopt(&options, fingerprint, owns, statistics)?;
         let queue = Queue {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
