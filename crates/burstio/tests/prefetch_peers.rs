@@ -148,6 +148,8 @@ fn the_source_stands_in_for_a_node_that_ends() {
     set.epoch(&engines[0], after, 10);
     let errors = statistic(&engines[0], "peer_errors");
     assert!((1..20).contains(&errors), "{errors}: it is asked on and on");
+    let of_owner = statistic(&engines[1], "first_sample_us");
+    assert_eq!(of_owner, 0, "it was only asked");
     assert!(statistic(&engines[0], "from_peers") > 0);
 }
 

@@ -51,7 +51,9 @@ impl Stream {
         if let Some(wrong) = samples.iter().find(|sample| **sample as usize >= count) {
             return Err(*wrong);
         }
-        self.shared.planned.get_or_init(Instant::now);
+        if self.counted {
+            self.shared.planned.get_or_init(Instant::now);
+        }
         self.shared.pool.board.plan(self.id, samples);
         self.shared.grow();
         Ok(())

@@ -98,13 +98,13 @@ impl<T: AsRef<[u8]>> Cache<T> {
         }
         self.look(&mut progress.unlooked)?;
         let bytes = if self.options.segments {
-            self.append_batch(batch, &mut progress.tail)?
+            let bytes = self.append_batch(batch, &mut progress.tail)?;
+            count(batch.len(), bytes, statistics);
+            bytes
         } else {
-            self.write_files(batch)?
+            self.write_files(batch, statistics)?
         };
         progress.unlooked = progress.unlooked.map(|before| before + bytes);
-        Statistics::add(&statistics.cache_bytes_written, bytes as usize);
-        Statistics::add(&statistics.cache_samples, batch.len());
         Ok(())
     }
 
@@ -170,17 +170,28 @@ impl<T: AsRef<[u8]>> Cache<T> {
     }
 
     /// Each to its file, up to the first that can't be written; returns the bytes written.
-    fn write_files(&self, batch: &[(Sample, u64, Arc<T>)]) -> io::Result<u64> {
+    fn write_files(
+        &self,
+        batch: &[(Sample, u64, Arc<T>)],
+        statistics: &Statistics,
+    ) -> io::Result<u64> {
         let mut written = 0;
         for one @ (sample, _, here) in batch {
             let record = record(one);
             let header = record.encode(self.fingerprint);
             self.files.write(*sample, &header, (**here).as_ref())?;
             self.change(|index| index.insert(*sample, Entry::of_own_file(&record)));
-            written += HEADER as u64 + u64::from(record.length);
+            let bytes = HEADER as u64 + u64::from(record.length);
+            count(1, bytes, statistics);
+            written += bytes;
         }
         Ok(written)
     }
+}
+
+fn count(samples: usize, bytes: u64, statistics: &Statistics) {
+    Statistics::add(&statistics.cache_bytes_written, bytes as usize);
+    Statistics::add(&statistics.cache_samples, samples);
 }
 
 fn record<T: AsRef<[u8]>>((sample, checksum, here): &(Sample, u64, Arc<T>)) -> Record {
@@ -224,4 +235,33 @@ pub fn append(file: &File, pieces: &[IoSlice<'_>], mut offset: u64) -> io::Resul
         skip = written;
     }
     Ok(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CacheOptions;
+    use super::*;
+
+    #[test]
+    fn what_was_written_before_a_file_that_can_not_be_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = CacheOptions {
+            directory: directory.path().join("cache"),
+            budget_bytes: u64::MAX,
+            keep_free: 0.0,
+            segments: false,
+            keep: false,
+        };
+        let statistics = Statistics::default();
+        let cache = Cache::open(options, 1, 2, |_| true, &statistics).unwrap();
+        std::fs::create_dir_all(directory.path().join("cache/samples/0/1")).unwrap();
+        for sample in 0..2 {
+            assert!(cache.offer(sample, &Arc::new([7; 10]), usize::MAX, &statistics));
+        }
+        cache.finish();
+        cache.write(&statistics, || {});
+        assert_eq!(statistics.cache_samples.load(Relaxed), 1);
+        let written = statistics.cache_bytes_written.load(Relaxed);
+        assert_eq!(written, HEADER as u64 + 10);
+    }
 }
