@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.burstio import prefetch_set
-from tests.burstio.prefetch_set import ctrl_c_soon, socket_of
+from tests.burstio.prefetch_set import ctrl_c_soon, held_by, socket_of
 from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
@@ -23,11 +23,17 @@ def stopped_agent(tmp_path: Path) -> Iterator[tuple[Path, burstio.Client]]:
     files = prefetch_set.make(tmp_path / "data")
     with prefetch_set.agent(tmp_path, files) as (socket, process):
         client = burstio.connect(socket)
+        threads = Path(f"/proc/{process.pid}/task")
         process.send_signal(signal.SIGSTOP)
         try:
+            until(lambda: all(map(_is_stopped, threads.iterdir())), "no thread can answer")
             yield socket, client
         finally:
             process.send_signal(signal.SIGCONT)
+
+
+def _is_stopped(thread: Path) -> bool:
+    return (thread / "stat").read_text().rpartition(") ")[2].startswith("T")
 
 
 @pytest.mark.parametrize("what", ["connect", "stream", "statistics", "waits", "drain"])
@@ -71,12 +77,16 @@ def test_closing_waits_for_no_disk_that_hangs(tmp_path: Path) -> None:
         with suppress(ConnectionError):
             client.drain()
 
+    def threads_here() -> int:
+        return held_by()[1]
+
     def can_be_made() -> bool:
         with suppress(BlockingIOError):
             make().close()
             return True
         return False
 
+    before = threads_here()
     engine = make()
     hanging = cache / "samples/0/0"
     hanging.parent.mkdir(parents=True)
@@ -100,4 +110,4 @@ def test_closing_waits_for_no_disk_that_hangs(tmp_path: Path) -> None:
         assert not can_be_made(), "the writer has the directory still"
     finally:
         os.close(os.open(hanging, os.O_RDONLY | os.O_NONBLOCK))
-    until(can_be_made, "the writer has ended, and with it its lock")
+    until(lambda: threads_here() == before, "the writer has ended")

@@ -27,7 +27,7 @@ fn schedule(criterion: &mut Criterion) {
             let depth = Depth::new(32, 32, 32);
             let mut schedule: Schedule<(), ()> =
                 Schedule::new(sizes, Memory::new(64 << 20), depth, 16_384);
-            (0..idle).for_each(|_| drop(schedule.open()));
+            (0..idle).for_each(|_| _ = schedule.open());
             let stream = schedule.open();
             let order: Vec<u32> = (0..SAMPLES).collect();
             bench.iter(|| {
