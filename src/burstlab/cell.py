@@ -341,11 +341,13 @@ class Cell:
         return issues
 
     def _stop(self, stop: Callable[[], Any]) -> None:
-        """One step of the teardown; the next comes whatever this one says."""
+        """One step of the teardown; the next comes, and the record, whatever this one does."""
         try:
             self.issues += stop() or []
-        except (BurstlabError, OSError) as error:
-            self.issues.append(f"teardown: {error}")
+        except Exception as error:
+            if not isinstance(error, BurstlabError | OSError):
+                sys.excepthook(type(error), error, error.__traceback__)
+            self.issues.append(f"teardown: {str(error) or repr(error)}")
 
     def _apart(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Work on the mount, in a child that may hang without taking us along.

@@ -124,6 +124,34 @@ def test_a_stopped_cell_leaves_nothing(tmp_path: Path, phase: str) -> None:
     cell.terminate()
     _, said = cell.communicate(timeout=60)
     record = place.record()
-    assert record is not None
+    assert record is not None, said
     assert (cell.returncode, record["status"]) == (143, "failed"), said
     assert place.left_behind() == []
+
+
+STUBBORN = """\
+#!/bin/sh
+# A gfarmbb whose start is never done, nor ended by anybody: -mpi COMMAND ... MODE
+for mode; do :; done
+while [ "$mode" = start ]; do "$2" sh -c 'sleep 0.01'; done
+for step in 1 2 3 4 5 6 7 8; do "$2" sh -c 'sleep 0.01' || exit; done
+"""
+
+
+def test_a_start_that_was_broken_off_does_not_speak_in_the_stops_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "bin" / "gfarmbb"
+    command.parent.mkdir()
+    command.write_text(STUBBORN)
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:{os.environ['PATH']}")
+    place = Place(tmp_path)
+    cell = place.start(*OPTION, run=["true"])
+    until(lambda: list(place.scratch.glob("*/*/gfarm/gfarmbb.log")), "the start is at work")
+    cell.terminate()
+    _, said = cell.communicate(timeout=60)
+    record = place.record()
+    assert record is not None, said
+    assert (record["reason"], place.left_behind()) == ("stopped by SIGTERM", [])
+    assert not [issue for issue in record["issues"] if "teardown" in issue], said

@@ -62,11 +62,11 @@ class Gfarmbb:
     def _run(self, mode: str, *options: str) -> None:
         """Run gfarmbb, and on every host what it says; the first host that failed is told."""
         words = ["-scr", self._scratch, "-conf", self._where["configuration"], *options]
-        words += ["-m", self._where["mount"], mode]
-        call = self._context.nodes.call
-        call(f"{_NODE}:start", head=self._head.name, words=words, **self._where)
-        steps = os.open(self._directory / STEPS, os.O_RDWR)
-        statuses = os.open(self._directory / STATUSES, os.O_RDWR)
+        words += ["-m", self._where["mount"]]
+        call, directory = self._context.nodes.call, self._directory / mode
+        call(f"{_NODE}:run", head=self._head.name, mode=mode, words=words, **self._where)
+        steps = os.open(directory / STEPS, os.O_RDWR)
+        statuses = os.open(directory / STATUSES, os.O_RDWR)
         failure, deadline = None, time.monotonic() + LIMIT_S
         try:
             while (step := _read(steps, deadline)).startswith("run "):
@@ -81,7 +81,7 @@ class Gfarmbb:
         if failure:
             raise failure
         if step != "end 0":
-            said = last_words((self._directory / "gfarmbb.said").read_text(errors="replace"))
+            said = last_words((directory / "gfarmbb.said").read_text(errors="replace"))
             raise StorageError(f"gfarmbb {mode}: {step.replace('end', 'exit status')}: {said}")
 
 

@@ -28,7 +28,10 @@ from burstlab.storage.gfarm.node import instance_on, is_mounted, prove, socket_d
 from burstlab.supervision import ended_how, last_words
 
 GFMD_PORT, GFSD_PORT = 10601, 10600  # of config-gfarm -S and config-gfsd -S
-STEPS, STATUSES = "steps", "statuses"  # pipes between gfarmbb and the cell, on the first host
+# Pipes between gfarmbb and the cell, on the first host. A start and a stop have each their own: a
+# start that was broken off goes on until the lease ends it, and may not speak in the stop's place.
+STEPS, STATUSES = "steps", "statuses"
+EVERYWHERE = "everywhere"
 SCRIPT_S = 120.0
 PROGRAMS = {  # -> Debian package; the last is of the base system
     "gfarmbb": "gfarm-client",
@@ -43,15 +46,15 @@ _RUN = """\
 "$@" >"$0/gfarmbb.said" 2>&1
 printf 'end %s\\0' "$?" >"$0/steps"
 """
-_COMMANDS = {
-    # In mpirun's place, called with `sh -c STEP`.
-    "everywhere": """\
+# In mpirun's place, called with `sh -c STEP`.
+_EVERYWHERE = """\
 #!/bin/sh
-own="${0%/bin/*}"
+own="${0%/*}"
 printf 'run %s\\0' "$3" >"$own/steps"
 read -r status <"$own/statuses"
 exit "$status"
-""",
+"""
+_COMMANDS = {
     "mount.gfarm2fs": """\
 #!/bin/sh
 # mount.gfarm2fs CONFIGURATION MOUNT_POINT OPTIONS, as gfarmbb calls it
@@ -100,23 +103,25 @@ def prepare(node: Node, mount: str) -> None:
     for name, text in _COMMANDS.items():
         if name in CONTRIBUTED and find_command(name):
             continue
-        (commands / name).write_text(text)
-        (commands / name).chmod(0o700)
+        _write_command(commands / name, text)
     Path(mount).mkdir(0o700)
     node.lease.mount(mount)
 
 
-def start(node: Node, head: str, words: Sequence[str], configuration: str, mount: str) -> None:
+def run(
+    node: Node, head: str, mode: str, words: Sequence[str], configuration: str, mount: str
+) -> None:
     """Node action: gfarmbb itself, on the host ``head``. It writes each step that is to be done
     on every host into one pipe, at last its end, and waits at another for a step's status."""
     if node.host.name != head:
         return
-    directory = directory_of(node)
+    directory = directory_of(node) / mode
+    directory.mkdir(0o700)
     for pipe in (directory / STEPS, directory / STATUSES):
-        pipe.unlink(missing_ok=True)
         os.mkfifo(pipe, 0o600)
-    everywhere = ["-mpi", str(directory / "bin" / "everywhere")]
-    command = ["/bin/sh", "-c", _RUN, str(directory), "gfarmbb", *everywhere, *words]
+    _write_command(directory / EVERYWHERE, _EVERYWHERE)
+    everywhere = ["-mpi", str(directory / EVERYWHERE)]
+    command = ["/bin/sh", "-c", _RUN, str(directory), "gfarmbb", *everywhere, *words, mode]
     _spawn(node, command, configuration, mount, DEVNULL)
 
 
@@ -133,6 +138,11 @@ def run_script(node: Node, script: str, configuration: str, mount: str) -> None:
     if status:
         said = last_words(log.read_text(errors="replace"))
         raise StorageError(f"{script} fails ({ended_how(status)}): {said}")
+
+
+def _write_command(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o700)
 
 
 def _spawn(
