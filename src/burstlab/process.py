@@ -10,8 +10,11 @@ import select
 import signal
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+MACHINE_STARTS_S = 10.0  # its first process runs within this time; a container's is younger
 
 
 class Identity(NamedTuple):
@@ -47,7 +50,7 @@ def this_boot() -> str:
     """Boot id and PID name space of this process."""
     global _boot
     if not _boot:
-        _boot = f"{machine()}:{os.stat('/proc/self/ns/pid').st_ino}"
+        _boot = f"{_boot_id()}:{os.stat('/proc/self/ns/pid').st_ino}"
     return _boot
 
 
@@ -55,7 +58,19 @@ _boot = ""
 
 
 def machine() -> str:
-    """The kernel's boot id (random(4)): one for all containers of a machine."""
+    """The same in all containers of a machine, which may each have a boot id of their own: there
+    it is when the kernel started (proc(5), btime), which machines may share that are none.
+    """
+    with suppress(OSError):  # other users' processes may be hidden
+        ticks = _start_ticks(Path("/proc/1/stat").read_text())
+        if ticks > MACHINE_STARTS_S * os.sysconf("SC_CLK_TCK"):
+            told = Path("/proc/stat").read_text().split("btime ", 1)[1]
+            return told.split("\n", 1)[0]
+    return _boot_id()
+
+
+def _boot_id() -> str:
+    """random(4)"""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
