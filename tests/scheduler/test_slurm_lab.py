@@ -1,6 +1,8 @@
 """Jobs on a real Slurm: however one ends, Snakemake and the record are told how."""
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from burstlab.config.experiment import point_name
-from tests.lab.cluster import Cluster
+from tests.lab.cells import Machine, await_, command_line, pids_on
+from tests.lab.cluster import NODES, Cluster
 from tests.polling import until
 from tests.scheduler.workflow import Ends, Workflow, finish
 
@@ -122,6 +125,25 @@ def test_a_new_snakemake_waits_for_the_jobs_of_a_killed_one(cluster: Cluster) ->
     assert {flow.told(target)["status"] for target in (running, queued)} == {"ok"}
     assert {flow.job(target)["id"] for target in (running, queued)} == ids
     assert len(jobs(cluster)) == before + 2
+
+
+def test_ctrl_c_cancels_what_runs_and_what_waits(cluster: Cluster) -> None:
+    flow = Workflow(cluster, "interrupted")
+    machines = [Machine(cluster, name) for name in NODES]
+    running, queued = flow.cell("first-4", FOREVER), flow.cell("second-4", "true")
+    driver = flow.snakemake([running, queued])
+    ids = [flow.await_job(target) for target in (running, queued)]
+    flow.await_run(running)
+    lines = {pid: command_line(pid) for pid in pids_on(cluster, "head")}
+    os.kill(min(p for p, line in lines.items() if "snakemake" in "".join(line[:2])), signal.SIGINT)
+    finish(driver)
+    assert driver.returncode != 0
+    until(lambda: [state(cluster, job) for job in ids] == 2 * ["CANCELLED"], "both are cancelled")
+    until((flow.root / running).with_name("failed.json").exists, "the record of what ran")
+    reason = "stopped by the scheduler: cancelled (scancel)"
+    assert flow.told(running)["reason"] == reason
+    assert not (flow.root / queued).parent.exists()
+    await_(lambda: not any(machine.left() for machine in machines), "nothing is left")
 
 
 def test_a_job_that_ended_while_nobody_looked_is_not_run_again(cluster: Cluster) -> None:

@@ -32,8 +32,10 @@ _FAILED = {
 
 
 def submission(job: Submission, script: Path) -> list[str]:
-    """``-terse``: the bare id is printed."""
-    asked = ["-N", job.name, "-r", "n", "-j", "y", "-o", str(job.log), "-S", "/bin/bash"]
+    """``-terse``: the bare id is printed. ``-notify``: SIGUSR2 comes before SIGKILL, which would
+    leave what the job has on its hosts (qsub(1); queue_conf(5) says how long before).
+    """
+    asked = ["-N", job.name, "-r", "n", "-notify", "-j", "y", "-o", str(job.log), "-S", "/bin/bash"]
     limit = ["-l", f"h_rt={clock(job.runtime_min)}"]
     return ["qsub", "-terse", *asked, *limit, *job.words, str(script)]
 

@@ -36,9 +36,11 @@ leave() {{ cat > "$word.$1.partial" && mv "$word.$1.partial" "$word.$1"; }}
 id=${{SLURM_JOB_ID:-${{PBS_JOBID:-${{PJM_JOBID:-$JOB_ID}}}}}}
 {{ tell id "$id"; tell start "$(date +%s.%N)"; nodes; }} | leave start
 {exports}
-# Traps, so that both shells wait for what they run when all of the job is told to end.
-trap : TERM INT HUP USR1 USR2 XCPU
-(trap : TERM INT HUP USR1 USR2 XCPU; . "$word.job")
+# Traps, so that both shells wait for what they run when all of the job is told to end. A warning
+# is for the cell, which sets handlers of its own: Snakemake would die of it, and with it the job.
+trap : TERM INT HUP
+trap '' USR1 USR2 XCPU
+(trap : TERM INT HUP; . "$word.job")
 status=$?
 {{ tell exit "$status"; tell end "$(date +%s.%N)"; }} | leave exit
 exit "$status"
