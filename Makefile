@@ -12,7 +12,9 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --fork-str
 # the demo those of its workloads and storages.
 PARTS_OPTION = $(if $(filter undefined,$(origin PARTS)),,--parts "$(PARTS)")
 demo: PARTS ?= gfarm montage pfs rust
+ifndef CAMPAIGN
 lab-demo: PARTS ?= gfarm lab montage pfs rust ssh
+endif
 
 # Tests wait more than they work, so two files of them run side by side: make test WORKERS=1, or 4.
 WORKERS = 2
@@ -27,7 +29,8 @@ CRATE = --locked --quiet --manifest-path crates/burstio/Cargo.toml
 
 help:
 	@echo "make demo        set up, run the demo campaign on this machine, draw its report"
-	@echo "make lab-demo    the same on the nodes of a Slurm cluster on this machine (root), in three ways"
+	@echo "make lab-demo    the same on the nodes of a Slurm cluster on this machine (root), in three ways;"
+	@echo "                 CAMPAIGN=\"serizawa chainermn\": another experiment at one of its scales"
 	@echo "make test        set up, check style and types, run all tests"
 	@echo "make test-quick  set up, run the tests of the everyday loop (under two minutes)"
 	@echo "make fault-table strike cells on a lab's nodes in every way (root), write docs/reliability.md"
@@ -46,7 +49,7 @@ demo: setup
 	@echo "report: $(CURDIR)/results/report.html"
 
 lab-demo: setup
-	@$(IN_ENVIRONMENT) python -m lab.demo
+	@$(IN_ENVIRONMENT) python -m lab.demo $(CAMPAIGN)
 
 # Real daemons on a busy machine: a few tests that fail are tried once more, when nothing runs beside
 # them, and told by name. The tests themselves wait for what they expect and never for a time.

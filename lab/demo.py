@@ -1,14 +1,16 @@
-"""``make lab-demo``: Sawada's Montage matrix on the nodes of a lab, in three ways.
+"""``make lab-demo``: a campaign on the nodes of a lab; Sawada's Montage matrix in three ways.
 
     jobs         every cell is a Slurm job                              (profiles/lab)
     allocation   all cells inside one Slurm job that has all nodes      (profiles/allocation)
     ssh          all cells over a hostfile, by ssh, without a scheduler (profiles/allocation)
 
 An ordinary user of the lab types it on the head, in a checkout on the parallel file system; each
-way has a checkout of its own. ``python -m lab.demo [CHECKOUT]`` (root) puts the results into
-CHECKOUT/results/lab/WAY and takes the lab down, whatever happens.
+way has a checkout of its own. ``python -m lab.demo`` (root) puts the results into
+results/lab/WAY and takes the lab down, whatever happens. Given an experiment and a scale, it runs
+that as jobs, into results/lab/EXPERIMENT-SCALE.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -16,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from burstlab.errors import BurstlabError
 from burstlab.stopping import Stopped, StopSignals
@@ -24,7 +27,6 @@ from lab.layout import PFS_WORK, Lab
 from lab.namespaces import REPOSITORY
 
 NODES = 4
-TARGET = ["--config", "scale=lab", "--", "sawada"]
 RESULTS = Path("results/lab")
 # What Snakemake reads of a checkout; burstlab itself is the one that is installed.
 CHECKOUT = (
@@ -59,7 +61,28 @@ WAYS: dict[str, Callable[[Lab, Path], list[str]]] = {
 }
 
 
-def main(checkout: Path) -> int:
+class Campaign(NamedTuple):
+    """An experiment at one of its scales."""
+
+    experiment: str = "sawada"
+    scale: str = "lab"
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """In which it is run."""
+        return tuple(WAYS) if self == Campaign() else ("jobs",)
+
+    @property
+    def target(self) -> list[str]:
+        """Words for Snakemake."""
+        return ["--config", f"scale={self.scale}", "--", self.experiment]
+
+    def results(self, way: str) -> Path:
+        """Where they go, below the checkout."""
+        return RESULTS / (way if self == Campaign() else f"{self.experiment}-{self.scale}")
+
+
+def main(checkout: Path, campaign: Campaign) -> int:
     """1 when a way failed; its results are kept like the others'. Raises BurstlabError."""
     base = Path(tempfile.mkdtemp(prefix="burstlab-lab-demo-", dir="/var/tmp"))
     base.chmod(0o755)
@@ -70,30 +93,31 @@ def main(checkout: Path) -> int:
         try:
             print(f"lab-demo: {NODES} nodes in {lab.directory} (burstlab lab status --directory)")
             commands.up(lab)
-            failed = [way for way in WAYS if not run(lab, way, checkout)]
+            failed = [way for way in campaign.ways if not run(lab, way, checkout, campaign)]
         finally:
             signals.hold()
             if commands.journals(lab.directory):
                 commands.down(lab.directory)
             base.rmdir()
-    for way in WAYS:
-        told = "FAILED, see above" if way in failed else checkout / RESULTS / way / "report.html"
+    for way in campaign.ways:
+        page = checkout / campaign.results(way) / "report.html"
+        told = "FAILED, see above" if way in failed else page
         print(f"lab-demo: {way:10} {told}")
     return 1 if failed else 0
 
 
-def run(lab: Lab, way: str, checkout: Path) -> bool:
+def run(lab: Lab, way: str, checkout: Path, campaign: Campaign) -> bool:
     """Run the campaign one way, fetch its results; whether all of it came to a good end."""
     there = copy(lab, way, checkout)
-    command = WAYS[way](lab, there)
-    print(f"lab-demo: {way}: {' '.join([*command, *TARGET])}", flush=True)
+    command, target = WAYS[way](lab, there), campaign.target
+    print(f"lab-demo: {way}: {' '.join([*command, *target])}", flush=True)
     try:
-        ok = on_head(lab, there, [*command, *TARGET])
+        ok = on_head(lab, there, [*command, *target])
         profile = command[command.index("--profile") + 1]
         report = ["snakemake", "--profile", profile, "--report", "results/report.html"]
-        return ok and on_head(lab, there, [*report, *TARGET])
+        return ok and on_head(lab, there, [*report, *target])
     finally:
-        results = checkout / RESULTS / way
+        results = checkout / campaign.results(way)
         shutil.rmtree(results, ignore_errors=True)
         if (made := lab.pfs_backing / way / "results").exists():
             shutil.copytree(made, results)
@@ -130,7 +154,12 @@ def on_head(lab: Lab, there: Path, words: list[str]) -> bool:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="lab.demo", description=__doc__.splitlines()[0])
+    parser.add_argument("experiment", nargs="?", default=Campaign().experiment)
+    parser.add_argument("scale", nargs="?", default=Campaign().scale)
+    parser.add_argument("--checkout", type=Path, default=REPOSITORY, metavar="DIR")
+    asked = parser.parse_args()
     try:
-        sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else REPOSITORY))
+        sys.exit(main(asked.checkout.resolve(), Campaign(asked.experiment, asked.scale)))
     except (BurstlabError, Stopped) as error:
         sys.exit(f"lab-demo: {error}")

@@ -52,7 +52,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
 def start(checkout: Checkout) -> subprocess.Popen[str]:
     environment = {name: text for name, text in os.environ.items() if name != "BURSTLAB_2MASS"}
     return subprocess.Popen(
-        [sys.executable, "-m", "lab.demo", checkout.root],
+        [sys.executable, "-m", "lab.demo", "--checkout", checkout.root],
         cwd=REPOSITORY,
         env={**environment, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"},
         stdout=subprocess.PIPE,
