@@ -1,5 +1,7 @@
 """The loss that Gfarm hides from its writers ends a cell that would otherwise be `ok`."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,30 @@ def lose_a_file(place: Place, *options: str) -> None:
 @pytest.mark.requires("gfarm")
 def test_a_file_written_in_vain_fails_the_cell(tmp_path: Path) -> None:
     lose_a_file(Place(tmp_path))
+
+
+REFUSED = """\
+#!/bin/sh
+echo refused >>"$0.times"
+[ $(wc -l <"$0.times") -gt {times} ] && exec {gfhost} "$@"
+echo "metadata server: authentication error" >&2
+exit 1
+"""
+
+
+@pytest.mark.requires("gfarm")
+@pytest.mark.parametrize(("times", "status"), [(2, "ok"), (9, "failed")])
+def test_a_refused_registration_is_tried_again_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, status: str
+) -> None:
+    gfhost = tmp_path / "bin" / "gfhost"
+    gfhost.parent.mkdir()
+    gfhost.write_text(REFUSED.format(times=times, gfhost=shutil.which("gfhost")))
+    gfhost.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gfhost.parent}:{os.environ['PATH']}")
+    place = Place(tmp_path)
+    done = place.run("--storage", "gfarm", run=["true"])
+    record = place.record()
+    assert record is not None and record["status"] == status, done.stderr
+    assert ("authentication error" in record["reason"]) == (status == "failed")
+    assert place.left_behind() == []

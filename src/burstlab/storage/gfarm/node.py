@@ -18,6 +18,7 @@ from burstlab.storage.nodelocal import sync_filesystem
 from burstlab.storage.probing import following
 
 TYPE = "fuse.gfarm2fs"
+REFUSALS = 3  # of a host's registration, which are tried again
 END_S = 1.0  # for a daemon that was asked to end
 WATCH = "probe of the Gfarm mount"
 FOREGROUND = ("-d", "-L", "warning")  # -d alone would log everything
@@ -155,12 +156,24 @@ def _start_gfsd(node: Node, instance: Instance) -> None:
         for path in sockets(port.number):
             node.lease.directory(path)
         host = ["-a", os.uname().machine, "-n", str(os.cpu_count()), "-p", str(port.number), name]
-        ask(node, ["gfhost", "-c", *host], instance)
+        _register(node, instance, host)
         listen = ["-l", "127.0.0.1"] if name == LOCAL else []
         where = ["-f", f"{instance.directory}/gfsd.conf", "-h", name, "-r", f"{instance.spool}"]
         spawn(node, instance, "gfsd", [*FOREGROUND, *where, *listen])
         taken = f"gfsd takes port {port.number}"
         wait_until(lambda: listens(port.number), taken, node, instance, ["gfsd"])
+
+
+def _register(node: Node, instance: Instance, host: list[str]) -> None:
+    """gfmd now and then refuses the right key when several hosts come at once: about one start in
+    forty on four nodes of a busy machine."""
+    for refused in range(REFUSALS + 1):
+        try:
+            ask(node, ["gfhost", "-c", *host], instance)
+            return
+        except StorageError as error:
+            if refused == REFUSALS or "authentication error" not in str(error):
+                raise
 
 
 def _takes_files(node: Node, instance: Instance) -> bool:
