@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 from burstlab.config.campaign import Campaign, in_one_line
-from burstlab.scheduler.driver import drive_alone
+from burstlab.scheduler.driver import cancel_when_interrupted, drive_alone
 
 min_version("9.27")
 
@@ -46,6 +46,8 @@ for name in campaign.experiments:
 
 onstart:
     in_one_line(drive_alone)
+    if not workflow.local_exec:
+        cancel_when_interrupted()
     in_one_line(campaign.check_start, local=workflow.local_exec)
 
 

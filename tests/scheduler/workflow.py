@@ -13,7 +13,7 @@ from tests.lab.cluster import REPOSITORY, Cluster
 from tests.polling import until
 
 SNAKEFILE = """\
-from burstlab.scheduler.driver import drive_alone
+from burstlab.scheduler.driver import cancel_when_interrupted, drive_alone
 
 
 def before(wildcards):
@@ -41,6 +41,7 @@ rule cell:
 
 onstart:
     drive_alone()
+    cancel_when_interrupted()
 """
 SITE = """\
 title: the lab
@@ -67,7 +68,6 @@ class Workflow:
             (self.root / part).mkdir(parents=True)
         for name in ("lab", "default"):
             shutil.copytree(REPOSITORY / "profiles" / name, self.root / "profiles" / name)
-        shutil.copy(REPOSITORY / "profiles/cancel", self.root / "profiles/cancel")
         site = SITE.format(scheduler=scheduler, submit=submit)
         (self.root / "config/sites/lab.yaml").write_text(site)
         (self.root / "Snakefile").write_text(snakefile)
