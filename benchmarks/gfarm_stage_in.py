@@ -38,7 +38,7 @@ class Files(NamedTuple):
     """A data set of equal files."""
 
     name: str
-    count: int
+    number: int
     size_bytes: int
 
 
@@ -54,7 +54,15 @@ class Bench:
 
     def lab(self, command: str, *words: str) -> str:
         """`burstlab lab COMMAND`; its output. Raises SystemExit with what it said."""
-        argv = [sys.executable, "-m", "burstlab", "lab", command, "--directory", self.directory]
+        argv = [
+            sys.executable,
+            "-m",
+            "burstlab",
+            "lab",
+            command,
+            "--directory",
+            str(self.directory),
+        ]
         done = subprocess.run([*argv, *words], capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(done.stderr)
@@ -65,8 +73,8 @@ class Bench:
         backing = self.directory / "pfs"
         root = backing / files.name
         root.mkdir()
-        for number in range(files.count):
-            (root / f"{number:05}").write_bytes(os.urandom(files.size_bytes))
+        for one in range(files.number):
+            (root / f"{one:05}").write_bytes(os.urandom(files.size_bytes))
         write_manifest(
             backing / f"{files.name}.json",
             scan(root, members(root, ["*"])),
@@ -93,7 +101,8 @@ class Bench:
         self.lab("exec", *on_first, sys.executable, "-m", "burstlab", "run", *cell)
         record = json.loads((self.directory / "pfs/cell/record.json").read_text())
         assert record["dataset"]["staged"]["method"] == way
-        return next(s["elapsed_s"] for s in record["spans"] if s["name"] == "stage_in")
+        spans = {span["name"]: float(span["elapsed_s"]) for span in record["spans"]}
+        return spans["stage_in"]
 
 
 def main() -> None:
@@ -128,7 +137,7 @@ def main() -> None:
         for way in WAYS:
             values = [s for turn, s in zip(turns, seconds, strict=True) if turn == (files, way)]
             print(
-                f"{files.count:5} files of {files.size_bytes / 1e6:g} MB  {way:8}"
+                f"{files.number:5} files of {files.size_bytes / 1e6:g} MB  {way:8}"
                 f" {statistics.median(values):6.2f} s   ({min(values):.2f} to {max(values):.2f})"
             )
 

@@ -106,7 +106,8 @@ def on_a_lab(runs: int) -> None:
 
 def cells_in_a_job(lab: Path, runs: int) -> dict[tuple[str, int, str], list[float]]:
     """Seconds by storage, nodes and span, the storages in turn."""
-    shared, told = "/pfs/work", {}
+    shared = "/pfs/work"
+    told: dict[tuple[str, int, str], list[float]] = {}
     points = [(s, n, r) for r in range(runs) for n in NODES for s in STORAGES]
     path = shlex.quote(f"PYTHONPATH={ROOT / 'src'}")
     lines = [
@@ -145,7 +146,7 @@ def one_run(local_dir: Path, files: int) -> dict[str, float]:
     directory = lease.directory(local_dir / f"burstlab-{lease.id}")
     nodes = TimedNodes(directory, lease)
     pfs = MountedPfs(local_dir, lease.id, lease)
-    context = Context(lease.id, directory, nodes, lease, pfs, frozenset(), True, 0)
+    context = Context(lease.id, directory, nodes, lease, pfs, frozenset(), 0)
     storage = GfarmStorage(GfarmStorage.Options(), context)
     try:
         elapsed_s = {"start": seconds(storage.start)}

@@ -131,7 +131,7 @@ def pipelines(bench: Bench) -> None:
 def compute(bench: Bench) -> None:
     """A loop whose device computes longer than any pipeline needs for a minibatch."""
     each_s = 2.5 * BATCH_SIZE * 2 * bench.emulation.metadata_latency_ms / 1e3 / WORKERS
-    loop = {"minibatches": COMPUTED, "compute_s": each_s}
+    loop: dict[str, Any] = {"minibatches": COMPUTED, "compute_s": each_s}
     bench.run("direct, computing", mode="direct", options={"workers": WORKERS}, **loop)
     bench.run("lazy, computing", mode="lazy", options=engine(bench), **loop)
 

@@ -102,13 +102,13 @@ def make_files(base: Path, count: int) -> int:
         size, start = chance.randint(SMALLEST, LARGEST), chance.randrange(3 * LARGEST)
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         (top / path).write_bytes(noise[start : start + size])
-    path = base / "manifest.json"
+    manifest = base / "manifest.json"
     entries = scan(top, sorted(paths))
     write_manifest(
-        path, entries, name="benchmark", source="synthetic", details={}, root=top,
+        manifest, entries, name="benchmark", source="synthetic", details={}, root=top,
         patterns=["*/*"],
     )  # fmt: skip
-    return read_manifest(path).size_bytes
+    return read_manifest(manifest).size_bytes
 
 
 def compare(
