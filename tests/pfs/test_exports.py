@@ -39,7 +39,9 @@ def test_nothing_moves_between_exports(tmp_path: Path):
         moved = (running.work / "file", running.mount / "other/file")
         assert refusal(os.rename, *moved) == errno.EXDEV
         assert refusal(os.link, *moved) == errno.EXDEV
-        assert refusal(os.rename, running.work, running.mount / "new") == errno.EROFS
+        # Others than root are refused by the mode of the top already.
+        refused = errno.EACCES if os.geteuid() else errno.EROFS
+        assert refusal(os.rename, running.work, running.mount / "new") == refused
 
 
 def test_an_export_is_read_from_its_text(tmp_path):
