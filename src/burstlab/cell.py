@@ -208,7 +208,7 @@ class Cell:
 
     def _separate(self) -> bool:
         """Whether each host has a storage of its own, under one path."""
-        return not (self.storage.shared or isinstance(self.nodes, VirtualNodes))
+        return not (self.storage.shared or self._all_here())
 
     def _all_here(self) -> bool:
         """Whether what the cell runs are children of this process, and none a launcher's."""
@@ -335,8 +335,7 @@ class Cell:
     def _collect_trace(self) -> list[str]:
         """Once all that is traced has ended: of a run that was stopped it is not whole."""
         assert self.trace is not None
-        virtual = isinstance(self.nodes, VirtualNodes)
-        hosts = 1 if virtual else len(self.request.allocation.hosts)
+        hosts = 1 if self._all_here() else len(self.request.allocation.hosts)
         self.facts["trace"], issues = self.trace.collect(hosts)
         return issues
 
@@ -355,7 +354,7 @@ class Cell:
         Agents are asked by one process at a time: by the child, as long as there is one.
         """
         problems = self.supervisor.problems
-        if not isinstance(self.nodes, VirtualNodes):
+        if not self._all_here():
             self.supervisor.problems = list
         try:
             return self.supervisor.call(function, *arguments)
