@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from burstlab.config import campaign as configured
+from burstlab.config.experiment import chosen
 from burstlab.errors import BurstlabError
 from burstlab.stopping import Stopped, StopSignals
 from lab import commands
@@ -84,6 +86,8 @@ class Campaign(NamedTuple):
 
 def main(checkout: Path, campaign: Campaign) -> int:
     """1 when a way failed; its results are kept like the others'. Raises BurstlabError."""
+    planned = configured.Campaign(checkout, {"site": "lab"})
+    chosen(planned.experiments, campaign.experiment, campaign.scale)
     base = Path(tempfile.mkdtemp(prefix="burstlab-lab-demo-", dir="/var/tmp"))
     base.chmod(0o755)
     carried = {str(REPOSITORY), sys.prefix, sys.base_prefix}

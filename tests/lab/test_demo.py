@@ -49,6 +49,23 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     return checkout, said
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("sawadda", "lab"), "there is no experiment 'sawadda', did you mean 'sawada'?"),
+        (("sawada", "labs"), "sawada.yaml has no scale 'labs', did you mean 'lab'?"),
+    ],
+)
+def test_what_does_not_exist_is_told_before_there_is_a_lab(
+    words: tuple[str, str], told: str
+) -> None:
+    demo = subprocess.run(
+        [sys.executable, "-m", "lab.demo", *words], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert demo.returncode == 1 and told in demo.stderr
+    assert not demo.stdout
+
+
 def start(checkout: Checkout) -> subprocess.Popen[str]:
     environment = {name: text for name, text in os.environ.items() if name != "BURSTLAB_2MASS"}
     return subprocess.Popen(

@@ -14,7 +14,13 @@ from typing import Any, Protocol, TypeVar
 
 from burstlab.config.catalog import survey
 from burstlab.config.datasets import DataSets
-from burstlab.config.experiment import EXPERIMENTS, Experiment, PlannedCell, load_experiment
+from burstlab.config.experiment import (
+    EXPERIMENTS,
+    Experiment,
+    PlannedCell,
+    chosen,
+    load_experiment,
+)
 from burstlab.config.load import allowed
 from burstlab.config.site import SITES, load_site
 from burstlab.doctor.environments import of_workload
@@ -140,17 +146,9 @@ class Campaign:
             )
 
     def _at(self, experiment: str, scale: str) -> Experiment:
-        if experiment not in self.experiments:
-            names = allowed(experiment, self.experiments)
-            raise ConfigurationError(f"there is no experiment {experiment!r}{names}")
-        scales = self.experiments[experiment].scales
-        if scale not in scales:
-            raise ConfigurationError(
-                f"{EXPERIMENTS}/{experiment}.yaml has no scale {scale!r}{allowed(scale, scales)}: "
-                "give --config scale="
-            )
+        found = chosen(self.experiments, experiment, scale)
         self._check_site(Path("results", experiment, scale))
-        return self.experiments[experiment]
+        return found
 
     def _check_site(self, results: Path) -> None:
         """Raises ConfigurationError when another site's records lie there."""

@@ -1,7 +1,7 @@
 """Experiments: what ``config/experiments/*.yaml`` may say, and the cells it means."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +21,7 @@ from burstlab.config.load import Document, allowed, load_yaml, wrong
 from burstlab.config.matrix import Point, Value, expand, text
 from burstlab.config.site import Costs
 from burstlab.dataset.make import manifest_path
+from burstlab.errors import ConfigurationError
 from burstlab.record import LABELS
 from burstlab.request import PATTERN_WANTED, STAGINGS, is_below
 
@@ -259,6 +260,19 @@ def load_experiment(name: str, root: Path = Path(), catalog: Catalog | None = No
     With a catalog, everything that the experiment names must be in it.
     """
     return load_yaml(root / EXPERIMENTS / f"{name}.yaml", Experiment, catalog)
+
+
+def chosen(experiments: Mapping[str, Experiment], name: str, scale: str) -> Experiment:
+    """The one of this name. Raises ConfigurationError where it, or its scale, does not exist."""
+    if name not in experiments:
+        raise ConfigurationError(f"there is no experiment {name!r}{allowed(name, experiments)}")
+    scales = experiments[name].scales
+    if scale not in scales:
+        raise ConfigurationError(
+            f"{EXPERIMENTS}/{name}.yaml has no scale {scale!r}{allowed(scale, scales)}: "
+            "give --config scale="
+        )
+    return experiments[name]
 
 
 def point_name(workload: str, point: Point) -> str:
