@@ -16,9 +16,10 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
-from fresh_mount import cpu_seconds, fresh_mount
+from fresh_mount import fresh_mount
 
 from burstlab.pfs.emulation import Emulation
+from burstlab.process import cpu_seconds
 
 MB = 1_000_000
 FILE_BYTES = 76_000

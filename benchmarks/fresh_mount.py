@@ -1,6 +1,5 @@
 """An emulated parallel file system of which nothing is cached, and what its process has done."""
 
-import os
 import subprocess
 import sys
 import time
@@ -41,9 +40,3 @@ def require_cold(what: str, read_bytes: int, wanted_bytes: int) -> None:
 def read_bytes(pid: int) -> int:
     """Bytes that a process has asked for with read(2) and its like (proc(5), rchar)."""
     return int(Path(f"/proc/{pid}/io").read_text().split()[1])
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, to a clock tick."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

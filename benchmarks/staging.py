@@ -28,12 +28,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from fresh_mount import cpu_seconds, fresh_mount, read_bytes, require_cold
+from fresh_mount import fresh_mount, read_bytes, require_cold
 
 from burstlab.dataset.manifest import read_manifest
 from burstlab.dataset.writing import scan, write_manifest
 from burstlab.mounts import mount_of
 from burstlab.pfs.emulation import Emulation
+from burstlab.process import cpu_seconds
 
 MB = 1_000_000
 SMALLEST, LARGEST = 42_000, 110_000

@@ -85,6 +85,7 @@ def test_every_way_to_read_and_write_is_counted(place: Place) -> None:
     assert sizes["dd", "read", 512] == sizes["dd", "written", 512] == 200
     trace = record["trace"]
     assert trace["written_bytes"] == 3 * a_bytes + 10_000 + 300
+    assert trace["tracer_cpu_s"] > 0
     assert trace["hosts"] == [os.uname().nodename]
     assert any("traced by strace" in issue for issue in record["issues"])
     assert not any("mmap" in issue for issue in record["issues"])

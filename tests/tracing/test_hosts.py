@@ -55,11 +55,12 @@ def test_hosts_without_a_trace_and_cut_ones_are_told(tmp_path: Path) -> None:
     parts.mkdir()
     row = [1, "dd", "work", "a", 1, 10, 2, 20]
     part = {"files": [row], "requests": [], "unseen": [], "no_files": [0, 0], "whole": True}
+    part["tracer_cpu_s"] = 1.5
     for number in (1, 2):
         (parts / f"n1.{number}.json").write_text(json.dumps({"host": "n1", **part}))
     (parts / "n2.7.json").touch()
     facts, issues = trace.collect(hosts=4)
-    assert facts["read_bytes"] == 20 and facts["hosts"] == ["n1"]
+    assert facts["read_bytes"] == 20 and facts["tracer_cpu_s"] == 3.0 and facts["hosts"] == ["n1"]
     assert "the trace of n2 is not whole: its tracer ended early" in issues
     assert any("traced on n1, n2 only, of 4 hosts" in issue for issue in issues)
     processes = [line.split(",")[1] for line in (tmp_path / "trace-files.csv").open()]

@@ -8,7 +8,9 @@ import sys
 from typing import Any
 
 from burstlab.errors import BurstlabError
+from burstlab.process import cpu_seconds
 from burstlab.tracing import bpf
+from burstlab.tracing.by_strace import ended
 from burstlab.tracing.counting import Places
 
 
@@ -23,15 +25,18 @@ def run(command: list[str], places: Places) -> tuple[int, dict[str, Any]]:
     script = _in_memory("command", f"{shlex.join(command)}\necho $? >{here}/{writer}\n")
     program, output = _in_memory("program", bpf.program()), _in_memory("output", "")
     words = bpf.command(f"{here}/{output}", f"{here}/{program}", f"/bin/sh {here}/{script}")
-    done = subprocess.run(words, env={**os.environ, **bpf.ENVIRONMENT})
+    child = subprocess.Popen(words, env={**os.environ, **bpf.ENVIRONMENT})
+    ended(child)
+    used = {"tracer_cpu_s": cpu_seconds(child.pid)}
+    child.wait()
     os.close(writer)
     with os.fdopen(reader) as pipe:
         told = pipe.read().strip()
     os.lseek(output, 0, os.SEEK_SET)
     with os.fdopen(output, encoding="utf-8", errors="replace") as lines:
-        found = bpf.result(lines, places)
+        found = bpf.result(lines, places) | used
     if not told:
-        print(f"bpftrace ended with {done.returncode} before the command did", file=sys.stderr)
+        print(f"bpftrace ended with {child.returncode} before the command did", file=sys.stderr)
         return BurstlabError.exit_status, {**found, "whole": False}
     status = int(told)
     return (128 - status if status - 128 in signal.valid_signals() else status), found

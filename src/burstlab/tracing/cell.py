@@ -130,6 +130,7 @@ def _totals(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: sum(row[at] for row in inside) for at, name in enumerate(FILES[5:], 4)},
         "no_file_calls": sum(part["no_files"][0] for part in parts),
         "no_file_bytes": sum(part["no_files"][1] for part in parts),
+        "tracer_cpu_s": round(sum(part["tracer_cpu_s"] for part in parts), 2),
         "tables": list(TRACES),
     }
 
