@@ -11,6 +11,7 @@ import pytest
 
 from tests.burstio import prefetch_set
 from tests.burstio.prefetch_set import COUNT, content
+from tests.polling import until
 
 burstio = pytest.importorskip("burstio")
 pytestmark = pytest.mark.requires("burstio")
@@ -74,6 +75,50 @@ def test_an_order_is_any_buffer_or_sequence(opened: Opened) -> None:
     orders = [[5, 3, 5], array("I", [1, 2]), array("q", [7]), numpy.array([4, 4])]
     with burstio.Reader(opened(), burstio.given(orders), 9, epochs=4) as reader:
         assert [[i for i, _ in batch] for batch in reader] == [[5, 3, 5], [1, 2], [7], [4, 4]]
+
+
+def test_an_order_that_is_given_ends_with_its_last_epoch(opened: Opened) -> None:
+    order = burstio.given([[5, 3, 5], [1, 2], [7]])
+    with burstio.Reader(opened(), order, 2) as reader:
+        assert [[i for i, _ in batch] for batch in reader] == [[5, 3], [5], [1, 2], [7]]
+
+
+def test_a_lost_minibatch_is_counted_and_the_next_epoch_begins_where_it_does(
+    opened: Opened, tmp_path: Path
+) -> None:
+    (tmp_path / "data/3/38").unlink()
+    told: list[tuple[int, int, bool]] = []
+    lost: list[tuple[int, int, bool]] = []
+    with burstio.Reader(opened(), burstio.in_order(COUNT), 32, epochs=2) as reader:
+        while True:
+            try:
+                next(reader)
+            except FileNotFoundError:
+                lost.append((reader.epoch, reader.position, reader.is_new_epoch))
+            except StopIteration:
+                break
+            told.append((reader.epoch, reader.position, reader.is_new_epoch))
+    epochs = [[(e, 32 * i, False) for i in range(1, 7)] + [(e + 1, 0, True)] for e in (0, 1)]
+    assert told == epochs[0] + epochs[1]
+    assert lost == [(0, 64, False), (1, 64, False)]
+
+
+def test_a_minibatch_that_comes_late_is_waited_for_again(opened: Opened, tmp_path: Path) -> None:
+    late = tmp_path / "data/2/2"
+    late.unlink()
+    os.mkfifo(late)
+    feeds = opened(time_limit_s=0.3)
+    with burstio.Reader(feeds, burstio.given([[2, 3]]), 1) as reader:
+        with pytest.raises(TimeoutError):
+            next(reader)
+        assert (reader.epoch, reader.position) == (0, 0)
+        until(lambda: feeds.statistics()["from_source"] == 1, "the other file has been read ahead")
+        os.close(os.open(late, os.O_RDWR))
+        until(lambda: feeds.statistics()["in_flight"] == 0, "it was found to be no file")
+        with pytest.raises(OSError, match="not a regular file"):
+            next(reader)
+        assert (reader.epoch, reader.position) == (0, 1)
+        assert [i for i, _ in next(reader)] == [3]
 
 
 def test_a_stream_starts_anew_after_reset(opened: Opened) -> None:

@@ -60,6 +60,12 @@ def test_short_last_minibatches_and_the_end(files: Numbered) -> None:
     assert sizes == [16, 16, 16, 2] * 2
 
 
+def test_an_order_that_is_given_ends_with_its_last_epoch(files: Numbered) -> None:
+    order = burstio.given([[5, 3, 5], [1, 2], [7]])
+    with Minibatches(opened("direct", files), order, 4, across_epochs=True) as batches:
+        assert [list(batches.indices) for _ in batches] == [[5, 3, 5, 1], [2, 7]]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_reset_forgets_what_was_planned(mode: Mode, files: Numbered) -> None:
     with opened(mode, files, ahead=3) as pipeline:

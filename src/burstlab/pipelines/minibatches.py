@@ -15,9 +15,10 @@ AHEAD = 1  # whole epochs planned beyond the one that is read
 class Minibatches(Iterator[list[Any]]):
     """Lists of ``batch_size`` examples, decoded, in the order given.
 
-    Without ``epochs`` it has no end. The last minibatch of an epoch may be short, or is filled up
-    from the next epoch (``across_epochs``). ``epoch``, ``position`` (samples of this epoch so far),
-    ``is_new_epoch`` and ``indices`` describe the minibatch last returned.
+    Without ``epochs`` it has as many as the order has, which may be without end. The last minibatch
+    of an epoch may be short, or is filled up from the next epoch (``across_epochs``). ``epoch``,
+    ``position`` (samples of this epoch so far), ``is_new_epoch`` and ``indices`` describe the
+    minibatch last returned.
 
     Raises what ``Pipeline.take`` raises; the next call goes on behind a minibatch that was lost.
     """
@@ -36,7 +37,8 @@ class Minibatches(Iterator[list[Any]]):
         self.batch_size, self.across_epochs = batch_size, across_epochs
         self.epoch, self.position, self.is_new_epoch = 0, 0, False
         self.indices: Indices = ()
-        self._pipeline, self._order, self._epochs = pipeline, order, epochs
+        self._pipeline, self._order = pipeline, order
+        self._epochs = getattr(order, "epochs", None) if epochs is None else epochs
         self._drawn = 0  # epochs
         self._rest: list[int] = []  # of what is drawn: less than a minibatch
         self._lengths: deque[int] = deque()  # of the epochs from self.epoch on that are drawn

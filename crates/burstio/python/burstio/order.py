@@ -1,6 +1,7 @@
 """The order is data: which samples an epoch reads, one after the other, and which of them are ours.
 
-An order is a function from the number of an epoch to the indices of its samples.
+An order is a function from the number of an epoch to the indices of its samples. One that has an
+end tells its number of ``epochs``.
 """
 
 from array import array
@@ -66,8 +67,20 @@ def in_order(count: int, shard: Shard | None = None) -> Order:
 
 
 def given(arrays: Sequence[Indices]) -> Order:
-    """Epoch e is ``arrays[e]``; it ends with an IndexError where there is no more."""
-    return arrays.__getitem__
+    """Epoch e is ``arrays[e]``; there are no more."""
+    return _Given(arrays)
+
+
+@dataclass(frozen=True)
+class _Given:
+    arrays: Sequence[Indices]
+
+    @property
+    def epochs(self) -> int:
+        return len(self.arrays)
+
+    def __call__(self, epoch: int) -> Indices:
+        return self.arrays[epoch]
 
 
 class _Draws:

@@ -16,11 +16,13 @@ AHEAD = 1  # whole epochs planned beyond the one that is read
 class Reader(Iterator[Minibatch]):
     """Iterates over minibatches of ``(index, sample)``; see docs/prefetching.md.
 
-    ``order`` tells the samples of each epoch. Without ``epochs`` it has no end. The last minibatch
-    of an epoch may be short, or is filled up from the next epoch (``across_epochs``).
+    ``order`` tells the samples of each epoch. Without ``epochs`` it has as many as the order has,
+    which may be without end. The last minibatch of an epoch may be short, or is filled up from the
+    next epoch (``across_epochs``).
 
-    Raises OSError naming the file that can't be read or does not come in time, ConnectionError
-    when the agent has died, and IndexError when the order names no file.
+    Raises OSError naming the file that can't be read, whose minibatch is lost: the next call goes
+    on behind it. One that does not come in time (TimeoutError) is waited for again. Raises
+    ConnectionError when the agent has died, and IndexError when the order names no file.
     """
 
     def __init__(
@@ -36,11 +38,11 @@ class Reader(Iterator[Minibatch]):
             raise ValueError(f"batch_size {batch_size}: at least 1 is wanted")
         self.batch_size = batch_size
         self.across_epochs = across_epochs
-        self.epoch = 0  # the three describe the minibatch last returned
+        self.epoch = 0  # the three describe the minibatch last returned, or lost
         self.position = 0
         self.is_new_epoch = False
         self._order = order
-        self._epochs = epochs
+        self._epochs = getattr(order, "epochs", None) if epochs is None else epochs
         self._planned = 0  # epochs
         self._lengths: deque[int] = deque()  # of the epochs from self.epoch on that are planned
         self._stream = engine.stream()
@@ -50,7 +52,13 @@ class Reader(Iterator[Minibatch]):
         count = self.batch_size
         if not self.across_epochs and self._lengths:
             count = min(count, self._lengths[0] - self.position)
-        batch = self._stream.take(count)
+        before = self._stream.remaining
+        try:
+            batch = self._stream.take(count)
+        except OSError:
+            if lost := before - self._stream.remaining:  # none where it was not there in time
+                self._advance(lost)
+            raise
         if not batch:
             raise StopIteration
         self._advance(len(batch))
