@@ -105,9 +105,8 @@ class Staging:
         """The archive is made once; later stagings of the data set find it."""
         from burstlab.staging import archive
 
-        if not archive.is_current(self._manifest):
-            began = time.monotonic()
-            archive.pack(self._manifest, self._source, lambda *done: self._watch("pack", *done))
+        began = time.monotonic()
+        if archive.pack(self._manifest, self._source, lambda *done: self._watch("pack", *done)):
             phases["pack"] = time.monotonic() - began
         path = archive.archive_of(self._manifest)
         self._call("unpack_here", archive=str(path.absolute()))
