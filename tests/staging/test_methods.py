@@ -72,6 +72,21 @@ def test_tree_goes_on_where_hosts_have_some_files(stage: Stage) -> None:
         assert stage.found(stage.target / node) == stage.files
 
 
+@pytest.mark.requires("root")
+def test_virtual_nodes_connect_to_this_machine_whoever_has_their_names(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n240.0.0.1 node01 node02 node03\n")
+    script = 'mount --bind "$0" /etc/hosts && exec "$@"'
+    command = stage.command(*NODES, "--method", "tree")
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, tmp_path / "hosts", *command],
+        env=stage.environment(), capture_output=True, text=True, timeout=DEADLINE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "60 files of 60" in done.stdout
+
+
 def test_every_host_of_the_tree_but_the_first_has_one_parent() -> None:
     hosts = "abcdefghi"
     assert sorted(child for host in hosts for child in children_of(hosts, host)) == list(hosts[1:])

@@ -9,7 +9,7 @@ from typing import Any
 
 from burstlab.dataset.manifest import Manifest
 from burstlab.errors import NodeError, StagingError
-from burstlab.nodes import Nodes
+from burstlab.nodes import Nodes, VirtualNodes
 
 LOOK_S = 0.25  # a signal is heeded as soon
 METHODS = "burstlab.staging.methods"
@@ -119,7 +119,10 @@ class Staging:
         token = secrets.token_hex(16)
         ports = self._call("listen_here", hosts=self._names, token=token)
         phases["listen"] = time.monotonic() - began
-        addresses = {name: f"{_address(name)}:{port}" for name, port in ports.items() if port}
+        here = isinstance(self._nodes, VirtualNodes)  # whose names may be those of real hosts
+        addresses = {
+            name: f"{'localhost' if here else name}:{port}" for name, port in ports.items() if port
+        }
         self._call(
             "broadcast_here",
             source=str(self._source),
@@ -169,14 +172,3 @@ class Staging:
         """Stop what still runs."""
         with suppress(NodeError):  # the host that is lost, which is told with the first error
             self._nodes.call(f"{RUNNING}:end_here")
-
-
-def _address(host: str) -> str:
-    """Virtual nodes are names of this machine only."""
-    import socket
-
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError:
-        return "localhost"
-    return host
