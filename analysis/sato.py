@@ -52,15 +52,19 @@ def accuracy(tables: Tables) -> Drawing:
 
 
 def curves(operations: pl.DataFrame) -> pl.DataFrame:
-    """Mean accuracy of all ranks [%] and the time [s] at which the last of them had it."""
+    """Accuracy [%] on the images of all ranks, and the time [s] at which the last of them had it.
+
+    A rank's time is since its own start, for clocks of two hosts differ; all start at once.
+    """
     rows = operations.filter(pl.col("operation").is_in(list(CURVES)))
-    began = pl.col("start_s").min().over("record")
+    began = pl.col("start_s").min().over("record", "rank")
+    images = pl.col("images").fill_null(1)  # of records that do not tell them: as many on each rank
     return (
         rows.with_columns(time_s=pl.col("start_s") + pl.col("elapsed_s") - began)
         .group_by("record", "epoch", curve="operation")
         .agg(
             pl.col("time_s").max(),
-            accuracy_percent=100 * pl.col("accuracy").mean(),
+            accuracy_percent=100 * (pl.col("accuracy") * images).sum() / images.sum(),
             ranks=pl.col("rank").n_unique(),
         )
         .sort("record", "curve", "epoch")

@@ -79,10 +79,11 @@ OPERATIONS = pl.Schema(
         "rank": pl.Int64(),
         "epoch": pl.Int64(),
         "accuracy": pl.Float64(),
+        "images": pl.Int64(),
     }
 )
 # Of operations: null where the workload does not tell them.
-OF_SOME = ("read_bytes", "written_bytes", "rank", "epoch", "accuracy")
+OF_SOME = ("read_bytes", "written_bytes", "rank", "epoch", "accuracy", "images")
 TRANSFERS = pl.Schema(
     {
         "record": pl.String(),

@@ -19,6 +19,7 @@ TIMES_S = {"ssd": 40.0, "direct": 80.0, "paper3": 60.0, "lazy": 44.0}
 PHASES_S = {"other": 1.0, "load": 4.0, "forward": 2.0, "backward": 3.0, "allreduce": 10.0}
 HEADER = "operation,start_s,elapsed_s,host,status,rank,epoch,accuracy"
 RANKS, EPOCHS, ITERATIONS = 2, 3, 30
+CLOCK_BEHIND_S = -7  # of each rank's host, as if there were one for each
 
 
 def training(
@@ -67,7 +68,7 @@ def training(
     lines = [HEADER]
     for rank in range(RANKS * nodes):
         for epoch in range(1, EPOCHS + 1):
-            start = 1000 + 50 * epoch
+            start = 1000 + 50 * epoch + CLOCK_BEHIND_S * rank
             own = f"node01,0,{rank},{epoch}"
             lines.append(f"epoch,{start},{20 * repeat},{own},{0.1 * epoch + 0.02 * rank}")
             lines += [f"{name},{start},{s * repeat},{own}," for name, s in PHASES_S.items()]
@@ -206,6 +207,16 @@ def test_accuracy_against_time(make: Make, tmp_path: Path) -> None:
     validated = curves.filter(pl.col("curve") == "validation")
     assert validated["time_s"].to_list() == pytest.approx([25.0, 75.0, 125.0])
     assert validated["accuracy_percent"].to_list() == pytest.approx([5.0, 10.0, 15.0])
+
+
+def test_an_accuracy_is_that_of_all_images(make: Make, tmp_path: Path) -> None:
+    table = training(make, "direct", 1, 1).parent / "operations.csv"
+    header, *rows = table.read_text().splitlines()
+    images = {"0": "30", "1": "10"}
+    told = [f"{header},images", *(f"{row},{images[row.split(',')[5]]}" for row in rows)]
+    table.write_text("\n".join(told))
+    curves = data("sato-13", tmp_path / "results").filter(pl.col("curve") == "epoch")
+    assert curves["accuracy_percent"].to_list() == pytest.approx([10.5, 20.5, 30.5])
 
 
 def test_accuracy_of_serizawas_trainings(make: Make, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def test_parameters_come_from_the_environment_and_go_back() -> None:
         ("NETWORK", "vgg", "CHAINERMN_NETWORK=vgg: there are resnet50, small"),
         ("BATCH", "0", "CHAINERMN_BATCH=0: a whole number from 1 is wanted"),
         ("EPOCHS", "ten", "CHAINERMN_EPOCHS=ten: a whole number from 1 is wanted"),
+        ("EPOCHS", "2²", "CHAINERMN_EPOCHS=2²: a whole number from 1 is wanted"),
         ("VALIDATION", "51", "CHAINERMN_VALIDATION=51: at most 50 percent are held back"),
     ],
 )

@@ -132,7 +132,7 @@ def _digest(examples: list[tuple[np.ndarray, np.int32]]) -> str:
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name, str(default))
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise Unusable(f"{name}={text}: a whole number from 1 is wanted")
     return int(text)
 

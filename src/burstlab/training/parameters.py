@@ -37,7 +37,7 @@ class AnyParameters:
             text = environment.get(variable, "")
             if text and isinstance(field.default, int):
                 least = 0 if field.name in cls.MAY_BE_ZERO else 1
-                if not text.isdigit() or int(text) < least:
+                if not text.isdecimal() or int(text) < least:
                     raise BadParameter(f"{variable}={text}: a whole number from {least} is wanted")
                 given[field.name] = int(text)
             elif text:

@@ -12,7 +12,8 @@ from burstlab.training.loop import PHASES
 from burstlab.training.parameters import AnyParameters, Parameters
 
 RANKS = "ranks.json"
-COLUMNS = ("operation", "start_s", "elapsed_s", "host", "status", "rank", "epoch", "accuracy")
+COLUMNS = ("operation", "start_s", "elapsed_s", "host", "status", "rank", "epoch", "accuracy",
+           "images")  # fmt: skip
 
 Rank = Mapping[str, Any]
 
@@ -42,8 +43,7 @@ def write_files(
 
 def metrics(ranks: Sequence[Rank], about: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """Times of the slowest rank; loads are the sums of all ranks, as in Serizawa's table 4."""
-    total_s = max(_end(rank["epochs"][-1]) for rank in ranks)
-    total_s -= min(rank["epochs"][0]["start_s"] for rank in ranks)
+    total_s = max(_took(rank["epochs"]) for rank in ranks)
     images = sum(epoch["images"] for rank in ranks for epoch in rank["epochs"])
     yield metric("training_time", total_s)
     yield metric("throughput", images / total_s, "images/s", "higher")
@@ -105,18 +105,21 @@ def operations(ranks: Sequence[Rank]) -> Iterable[Sequence[object]]:
             start = f"{epoch['start_s']:.6f}"
             elapsed_s = sum(epoch["phases_s"].values())
             right = f"{_share([epoch], 'right', 'images'):.6f}"
-            yield ("epoch", start, f"{elapsed_s:.6f}", *own, right)
+            yield ("epoch", start, f"{elapsed_s:.6f}", *own, right, epoch["images"])
             for phase in PHASES:
-                yield (phase, start, f"{epoch['phases_s'][phase]:.6f}", *own, "")
+                yield (phase, start, f"{epoch['phases_s'][phase]:.6f}", *own, "", "")
             if epoch["validated"]:
                 start = f"{epoch['validation_start_s']:.6f}"
                 right = f"{_share([epoch], 'validated_right', 'validated'):.6f}"
-                yield ("validation", start, f"{epoch['validation_s']:.6f}", *own, right)
+                took = f"{epoch['validation_s']:.6f}"
+                yield ("validation", start, took, *own, right, epoch["validated"])
 
 
-def _end(epoch: Mapping[str, Any]) -> float:
-    trained_s: float = epoch["start_s"] + sum(epoch["phases_s"].values())
-    return trained_s + float(epoch["validation_s"])
+def _took(epochs: Sequence[Mapping[str, Any]]) -> float:
+    """All epochs of a rank [s], by its own clock: those of two hosts differ. All begin at once."""
+    first, last = epochs[0], epochs[-1]
+    last_s = sum(last["phases_s"].values()) + last["validation_s"]
+    return float(last["start_s"] + last_s - first["start_s"])
 
 
 def _share(epochs: Sequence[Mapping[str, Any]], some: str, everything: str) -> float:
