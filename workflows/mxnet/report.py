@@ -56,8 +56,6 @@ def facts(
     used = share.steps(chosen.batch) * chosen.batch * share.ranks
     return {
         **common_facts(chosen, ranks, about),
-        "format": chosen.format,
-        "readers_per_rank": chosen.readers,
         "images_per_epoch": f"{used} of {len(share.images)}",
         "timed": "the epochs; not the start, the packing and the first pass through the network",
     }

@@ -78,6 +78,12 @@ class Cell:
             options=options,
         )
 
+    def parameters(self) -> str:
+        """All of them, wherever they came from."""
+        own = {name: getattr(self, name) for name in ("mode", "minibatches", "batch")}
+        own |= {"generation": self.options.workers, "copiers": self.options.copiers}
+        return ",".join(f"{name}={value}" for name, value in own.items())
+
 
 def measure(cell: Cell) -> None:
     """Load the minibatches and leave what is to be reported."""
@@ -101,7 +107,7 @@ def measure(cell: Cell) -> None:
             times.append(now)
             before = now
         counters = pipeline.statistics()
-    facts = {"mode": cell.mode, "last_minibatch_sha256": _digest(examples)}
+    facts = {"parameters": cell.parameters(), "last_minibatch_sha256": _digest(examples)}
     facts |= {name: str(counters[name]) for name in ("source_opens", "from_cache") if counters}
     _report(cell, rows, times, facts, len(images))
 

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -71,11 +72,8 @@ def facts(
     return {
         **common_facts(chosen, ranks, about),
         "collectives": about["collectives"],
-        "mode": chosen.mode,
-        "schedule_epochs": chosen.schedule,
         "images": about["images"],
         "images_per_rank": about["shard"],
-        "held_back": f"{chosen.validation} % of the images, for validation",
         "timed": "from the opening of the pipeline; not the start of Python and of the network",
     }
 
@@ -83,9 +81,13 @@ def facts(
 def common_facts(
     chosen: AnyParameters, ranks: Sequence[Rank], about: Mapping[str, Any]
 ) -> Mapping[str, object]:
-    """Of any training; the losses are means of the first and of the last minibatch's."""
+    """Of any training; the losses are means of the first and of the last minibatch's.
+
+    All parameters are told: some may come from the environment that the campaign was started in.
+    """
     losses = [fmean(rank["epochs"][at]["losses"][at] for rank in ranks) for at in (0, -1)]
     return {
+        "parameters": ",".join(f"{name}={value}" for name, value in asdict(chosen).items()),
         "engine": about["engine"],
         "device": about["device"],
         "network": chosen.network,

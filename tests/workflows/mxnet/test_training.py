@@ -41,7 +41,8 @@ def test_a_training_comes_to_a_good_end(
     facts = record["workload_facts"]
     assert facts["engine"] == f"MXNet 1.9.1, Horovod 0.28.1, {told}"
     assert facts["images_per_epoch"] == "32 of 32"
-    assert facts["format"] == format
+    for told in (f"format={format}", f"collectives={collectives}", "readers=1", "side=32"):
+        assert told in facts["parameters"].split(",")
     with (place.cell / "operations.csv").open(newline="") as file:
         rows = [(row["operation"], row["rank"], row["status"]) for row in csv.DictReader(file)]
     once = [("pack", "0"), ("pack", "1")] if format == "recordio" else []

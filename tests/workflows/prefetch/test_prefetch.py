@@ -61,6 +61,8 @@ def test_every_mode_loads_the_same_minibatches(tmp_path: Path, manifest: Path) -
         assert times[0] == pytest.approx(metrics["first_minibatch_time"], abs=1e-5)
         assert sum(times) == pytest.approx(metrics["minibatches_time"], abs=1e-4)
         digests.add(record["workload_facts"]["last_minibatch_sha256"])
+        told = f"mode={mode},minibatches=6,batch=4,generation=2,copiers=2"
+        assert record["workload_facts"]["parameters"] == told
         assert not any("later epochs" in issue for issue in record["issues"])
     assert len(digests) == 1
     assert record["workload_facts"]["source_opens"] == "24"
