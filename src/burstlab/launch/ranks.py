@@ -16,8 +16,11 @@ from burstlab.errors import BurstlabError
 from burstlab.launch import ssh
 from burstlab.supervision import ended_how
 
+# Of the first host's environment; which GPUs a scheduler has given may differ from host to host.
 PASSED_ON = re.compile(
-    r"(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|(BURSTLAB|GLOO|HOROVOD|NCCL|UCX)_.*)"
+    r"(?!CUDA_VISIBLE_DEVICES)(PATH|LD_LIBRARY_PATH|GFARM_CONFIG_FILE|"
+    r"(BURSTLAB|CHAINER|CHAINERMN|CUDA|CUPY|GLOO|HOROVOD|KMP|MKL|MXNET|NCCL|OMP|OPENBLAS|TORCH|UCX)"
+    r"_.*)"
 )
 # What mpirun says of a process that a signal ended, and of a host that is gone.
 KILLED = re.compile(r"process rank (\d+) with PID \d+ on node \S+ exited on signal (\d+)")
@@ -99,11 +102,24 @@ def options() -> list[str]:
     launch = os.environ.get("BURSTLAB_LAUNCH", "local")
     given = shlex.split(os.environ.get("BURSTLAB_LAUNCH_OPTIONS", ""))
     if launch == "ssh":
-        agent = shlex.join(["ssh", *ssh.OPTIONS, *given])
-        return [*words, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent]
+        agent = _split_at(" :", "plm_rsh_agent", ["ssh", *ssh.OPTIONS, *given])
+        return [*words, "--mca", "plm", "rsh", *agent]
     if launch == "srun":
-        return [*words, "--mca", "plm", "slurm", "--mca", "plm_slurm_args", shlex.join(given)]
+        return [*words, "--mca", "plm", "slurm", *_split_at(" ", "plm_slurm_args", given)]
     return [*words, *given]
+
+
+def _split_at(signs: str, name: str, given: Sequence[str]) -> list[str]:
+    """A parameter of Open MPI 4's that holds words. It splits them itself and knows no quotes; at a
+    colon begins another agent. Raises Unusable for a word that would be torn.
+    """
+    for word in given:
+        if not word or any(sign in word for sign in signs):
+            told = " or ".join(f"'{sign}'" for sign in signs)
+            raise Unusable(
+                f"--launch-option {word!r}: mpirun can't have it: {name} is split at {told}"
+            )
+    return ["--mca", name, " ".join(given)]
 
 
 def _contexts(argv: Sequence[str], environment: Mapping[str, str], per_host: int) -> Iterator[str]:
