@@ -36,7 +36,7 @@ def counters(
     script = str(Path(__file__).with_name("epochs.py"))
     with ExitStack() as stack:
         agents = [
-            stack.enter_context(_running(_agent(specification, home, peers, options)))
+            stack.enter_context(running(_agent(specification, home, peers, options)))
             for home in homes
         ]
         _introduce(agents, homes, peers)
@@ -44,7 +44,7 @@ def counters(
         for rank in range(ranks):
             asked = {"options": {"agent": str(_socket(homes[rank % nodes]))}, "rank": (rank, ranks)}
             words = [sys.executable, script, json.dumps({**specification, **asked})]
-            loops.append(stack.enter_context(_running(words)))
+            loops.append(stack.enter_context(running(words)))
         if any([_ended(loop, limit_s) for loop in loops]):
             sys.exit(f"{ranks} ranks: one of them failed")
     told_by = [json.loads(_report(home).read_text()) for home in homes]
@@ -52,7 +52,7 @@ def counters(
 
 
 @contextmanager
-def _running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+def running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     """A process, which is ended in order, or is killed where it takes too long for that."""
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -79,15 +79,15 @@ def _ended(loop: subprocess.Popen[str], limit_s: float) -> int:
 def _introduce(agents: Sequence[subprocess.Popen[str]], homes: Sequence[Path], peers: bool) -> None:
     """Return when all agents are ready; peers have to hear of each other before."""
     if peers:
-        lines = [_line(agent, "listening") for agent in agents]
-        addresses = {home.name: line.split()[1] for home, line in zip(homes, lines, strict=True)}
+        lines = [line(agent, "listening") for agent in agents]
+        addresses = {home.name: said.split()[1] for home, said in zip(homes, lines, strict=True)}
         told = json.dumps({"addresses": addresses, "key": secrets.token_hex(32)})
         for agent in agents:
             assert agent.stdin is not None
             agent.stdin.write(f"{told}\n")
             agent.stdin.flush()
     for agent in agents:
-        _line(agent, "ready")
+        line(agent, "ready")
 
 
 def _agent(
@@ -101,7 +101,7 @@ def _agent(
     return words + (["--peers", home.name, "127.0.0.1"] if peers else [])
 
 
-def _line(agent: subprocess.Popen[str], wanted: str) -> str:
+def line(agent: subprocess.Popen[str], wanted: str) -> str:
     """The next line that it says, which begins with this word."""
     assert agent.stdout is not None
     if not select.select([agent.stdout], [], [], READY_S)[0]:

@@ -64,6 +64,16 @@ class Rows:
     def pipelines(self) -> None:
         """Cold and warm epochs."""
         show("direct / paper3, cold epoch", self.ratios("direct", "paper3", cold), "1.20: paper")
+        pairs = zip(self.results["direct"], self.results["ssd"], strict=True)
+        hidden = [cold(direct) / (cold(direct) - cold(ssd)) for direct, ssd in pairs]
+        show(
+            "direct / (direct - SSD), cold epoch: paper3 if it hid all else", hidden, "1.14: paper"
+        )
+        show(
+            "paper3 / direct, first minibatch",
+            self.ratios("paper3", "direct", first),
+            "2.12: paper",
+        )
         show("lazy / direct, first minibatch", self.ratios("lazy", "direct", first), "<= 1.0")
         show("direct / lazy, cold epoch", self.ratios("direct", "lazy", cold), ">= 7")
         for ssd, how in (("ssd", ""), ("ssd, threads", " in threads, as lazy's workers")):
