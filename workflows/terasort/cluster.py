@@ -18,14 +18,13 @@ from typing import Any
 
 import configuration
 from configuration import PORTS, Configuration
-from failure import Failed
+from failure import Failed, death
 from installation import Hadoop, Java
 from nodes import Nodes
 from parameters import Parameters, Place
 
 from burstlab.process import Identity, end
 from burstlab.storage.gfarm.network import FreePort
-from burstlab.supervision import ended_how
 
 DAEMONS = {
     "ResourceManager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
@@ -81,8 +80,7 @@ class Cluster:
         """Raises Failed when a daemon has ended or a node is no longer of use; cheap."""
         for name, daemon in self._daemons.items():
             if daemon.poll() is not None:
-                words = _error_in(self.log(name))
-                raise Failed(f"the {name} died ({ended_how(daemon.returncode)}){words}")
+                raise Failed(death(f"the {name}", daemon.returncode, self.log(name)))
         self._nodes.check()
         if time.monotonic() > self._asked + ASK_S:
             self._asked = time.monotonic()
@@ -161,9 +159,3 @@ class Cluster:
         for daemon in running:
             daemon.poll()
         return [*left, *(f"process {one.pid} still runs" for one in still)]
-
-
-def _error_in(log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()
-    told = [line for line in lines if " FATAL " in line or "Exception" in line]
-    return f": {told[-1].strip()}" if told else ""

@@ -23,6 +23,11 @@ _CAUSES = (
     re.compile(r"^Error: (.*)$", re.M),
     re.compile(r"((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): .*)"),
 )
+# What was tried again is no cause: where it was given up, that is told besides.
+_RETRIED = re.compile(
+    r"^\d{4}-\S+ \S+ (?:WARN|INFO retry\.).*(?:\n(?:\s|Caused by: |\S+(?:Exception|Error)\b).*)*",
+    re.M,
+)
 _MEMORY = re.compile("heap space|OutOfMemory|memory limits|GC overhead")
 _CONSEQUENCES = (
     re.compile(r"Job \S+ failed with state \w+ due to: (.*)"),
@@ -71,14 +76,16 @@ def _cause(cluster: Cluster, said: str) -> str:
     if job := _JOB.search(said):
         application = cluster.application(job[1].replace("job_", "application_"))
         told += "\n" + str(application.get("diagnostics", ""))
-        if not any(pattern.search(told) for pattern in _CAUSES):  # the client may have missed it
+        final = _RETRIED.sub("", told)
+        if not any(pattern.search(final) for pattern in _CAUSES):  # the client may have missed it
             told += "\n" + "\n".join(history.failures(cluster.place.mount / "history", job[1]))
     return cause(told)
 
 
 def cause(told: str) -> str:
     """Why a job failed, in one line, from all that its client and its master told."""
-    for pattern in (*_CAUSES, *_CONSEQUENCES):
-        if found := pattern.search(told):
-            return found[1].strip()
+    for text in (_RETRIED.sub("", told), told):
+        for pattern in (*_CAUSES, *_CONSEQUENCES):
+            if found := pattern.search(text):
+                return found[1].strip()
     return last_words(told)

@@ -19,18 +19,16 @@ from typing import Any
 
 import configuration
 from configuration import NODE_MARK
-from failure import Failed
+from failure import Failed, death
 from installation import find_java
 
 from burstlab import process
 from burstlab.allocation import own_name
 from burstlab.lease import MARKER
 from burstlab.storage.gfarm.network import misnamed
-from burstlab.supervision import ended_how
 
 CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-GRACE_S = 5.0
-LONGEST_WORDS = 400  # in a line that srun does not tear
+GRACE_S = 30.0  # an orderly end was seen to take 14 s on busy cores
 
 
 class Told(Exception):
@@ -77,9 +75,7 @@ class Node:
         while True:
             ready, _, _ = select.select([sys.stdin, descriptor], [], [])
             if descriptor in ready:
-                return (
-                    f"its NodeManager died ({ended_how(self.manager.wait())}){self._last_words()}"
-                )
+                return death("its NodeManager", self.manager.wait(), self._log)
             if not os.read(sys.stdin.fileno(), 1 << 16):
                 return ""
 
@@ -95,12 +91,6 @@ class Node:
                 return []
             left = process.end(found, grace_s=0)
         return [f"process {one.pid} still runs" for one in left]
-
-    def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()
-        told = [line for line in lines if " FATAL " in line or " ERROR " in line]
-        told = [line for line in told if "RECEIVED SIGNAL" not in line]
-        return f": {told[-1][:LONGEST_WORDS]}" if told else ""
 
 
 def main(cell: str, hosts: list[str], given: str) -> int:

@@ -67,12 +67,70 @@ def test_wrong_output_is_refused(
             "Exception in thread main java.lang.OutOfMemoryError: Java heap space\n\tat A.b\n",
             "java.lang.OutOfMemoryError: Java heap space",
         ),
+        (
+            "2026-11-21 10:00:00,001 WARN ipc.Client: Exception encountered\n"
+            "java.net.ConnectException: Connection refused\n\tat A.b\n"
+            "Caused by: java.io.IOException: of the socket\n\tat A.c\n"
+            "2026-11-21 10:00:00,002 INFO retry.RetryInvocationHandler: "
+            "java.net.SocketTimeoutException: 60000 ms, while invoking A.b. Retrying\n"
+            "2026-11-21 10:00:01,001 INFO mapreduce.Job: map 0%\n"
+            "java.io.FileNotFoundException: File file:/in does not exist\n\tat A.d\n",
+            "java.io.FileNotFoundException: File file:/in does not exist",
+        ),
+        (
+            "2026-11-21 10:00:00,001 WARN ipc.Client: java.net.ConnectException: refused\nKilled\n",
+            "java.net.ConnectException: refused",
+        ),
         ("Killed\n", "Killed"),
         ("", "it says nothing"),
     ],
 )
 def test_the_cause_of_a_failed_job(module: Import, said: str, cause: str) -> None:
     assert module("jobs").cause(said) == cause
+
+
+HARMLESS = """\
+2026-11-21 20:52:18,955 WARN server.AuthenticationFilter: Reason: IOException: no secret file
+INFO: Registering org.apache.hadoop.yarn.webapp.GenericExceptionHandler as a provider class
+"""
+NO_PORT = """\
+2026-11-21 20:52:19,001 ERROR resourcemanager.ResourceManager: Error starting ResourceManager
+org.apache.hadoop.yarn.exceptions.YarnRuntimeException: java.net.BindException: Problem
+\tat org.apache.hadoop.yarn.A.b(A.java:62)
+Caused by: java.net.BindException: Address already in use
+\tat java.base/sun.nio.ch.Net.bind0(Native Method)
+\t... 9 more
+2026-11-21 20:52:19,007 INFO resourcemanager.ResourceManager: SHUTDOWN_MSG:
+"""
+TOLD_TO_END = """\
+2026-11-21 20:52:20,001 ERROR nodemanager.NodeManager: RECEIVED SIGNAL 15: SIGTERM
+2026-11-21 20:52:20,009 ERROR ipc.Server: java.lang.InterruptedException
+"""
+
+
+@pytest.mark.parametrize(
+    ("returncode", "log", "told"),
+    [
+        (-9, HARMLESS, "it died (killed by SIGKILL)"),
+        (-9, NO_PORT, "it died (killed by SIGKILL)"),
+        (1, HARMLESS, "it died (exit status 1)"),
+        (
+            255, HARMLESS + NO_PORT + HARMLESS,
+            "it died (exit status 255): resourcemanager.ResourceManager: Error starting "
+            "ResourceManager: java.net.BindException: Address already in use",
+        ),
+        (
+            143, NO_PORT + TOLD_TO_END,
+            "it died (exit status 143): nodemanager.NodeManager: RECEIVED SIGNAL 15: SIGTERM",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_daemon_died(
+    tmp_path: Path, module: Import, returncode: int, log: str, told: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(log)
+    assert module("failure").death("it", returncode, path) == told
 
 
 def test_tasks_of_a_job_history(module: Import) -> None:
