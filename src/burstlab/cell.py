@@ -120,7 +120,7 @@ class Cell:
 
             self.trace = CellTrace(request.cell_dir, request.trace)
             self.facts["trace"] = self.trace.tool  # however it ends
-            self.issues.append(self.trace.caveat)
+            self.issues += self.trace.caveats
         with self.timeline.span("allocation"):
             self._hold_hosts()
         if why := self.storage.unavailable():

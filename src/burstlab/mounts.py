@@ -19,7 +19,7 @@ class Mount(NamedTuple):
 def mounts() -> list[Mount]:
     """Every mount of this mount name space, in the order they were made."""
     lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
-    return [Mount(*(_unescape(field) for field in line.split(" ")[:4])) for line in lines]
+    return [Mount(*(unescape(field) for field in line.split(" ")[:4])) for line in lines]
 
 
 def mounted_at(path: str | Path) -> Mount | None:
@@ -66,5 +66,6 @@ def unmount(path: str | Path) -> str:
     return ""
 
 
-def _unescape(field: str) -> str:
+def unescape(field: str) -> str:
+    r"""A field of the kernel's tables of mounts as it is: a blank is written ``\040`` there."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)

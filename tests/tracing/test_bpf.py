@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from burstlab.mounts import unescape
 from burstlab.tracing import bpf
 from burstlab.tracing.counting import Places
 from tests.cell.running import Place
@@ -21,7 +22,8 @@ def lines(place: Path, *names: str) -> list[str]:
     """As bpftrace prints names of files 1, 2, ... in ``place``: up to their file system's root."""
     device = place.stat().st_dev
     number = (os.major(device) << bpf.MINOR_BITS) | os.minor(device)
-    mounts = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    table = Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = [[unescape(field) for field in line.split(" ")] for line in table]
     wanted = f"{os.major(device)}:{os.minor(device)}"
     root, at = next((m[3], m[4]) for m in mounts if m[2] == wanted and str(place).startswith(m[4]))
     inside = (root.rstrip("/") + "/" + str(place.relative_to(at))).strip("/").split("/")
@@ -64,6 +66,22 @@ def test_maps_are_counts_of_processes_and_files(tmp_path: Path) -> None:
         "no_files": [4, 0],
         "whole": True,
     }
+
+
+@pytest.mark.requires("root")
+@pytest.mark.parametrize("name", ["with a blank", "back\\slash"])
+def test_a_mount_point_may_have_any_name(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    try:
+        (place / "work").mkdir()
+        *told, device = lines(place / "work", "a")
+        told.append(json.dumps({"type": "map", "data": {"@n": {f"0,9,{device},1,7,5,9,cat": 1}}}))
+        found = bpf.result(told, Places({"work": str(place / "work")}))
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert found["files"] == [[1, "cat", "work", "a", 1, 9, 0, 0]]
 
 
 def test_what_was_lost_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from burstlab.tracing.cell import NO_FILTER
 from tests.cell.running import Place
 from tests.polling import until
 
@@ -173,6 +175,19 @@ def test_where_nothing_can_be_traced_nothing_starts(
     assert done.returncode == 120
     assert told in done.stderr
     assert list(place.scratch.iterdir()) == []
+
+
+def test_without_a_filter_the_record_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = place.root / "bin/strace"
+    double.parent.mkdir()
+    double.write_text(f"#!/bin/sh\necho '{NO_FILTER}' >&2\nexec {shutil.which('strace')} \"$@\"\n")
+    double.chmod(stat.S_IRWXU)
+    wanted = "strace had no seccomp filter: "
+    assert not any(issue.startswith(wanted) for issue in traced(place, "true")["issues"])
+    monkeypatch.setenv("PATH", f"{double.parent}:{os.environ['PATH']}")
+    record = traced(place, "true")
+    assert record["trace"]["filter"] == ""
+    assert any(issue.startswith(wanted) for issue in record["issues"])
 
 
 def test_a_later_cell_without_a_trace_has_none(place: Place) -> None:

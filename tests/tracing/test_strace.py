@@ -23,6 +23,10 @@ def seen(text: str) -> list[Event]:
     return list(events(f"{line}\n" for line in text.splitlines()))
 
 
+def test_the_workload_is_stopped_at_calls_of_interest_only() -> None:
+    assert "--seccomp-bpf" in command("lines", ["true"])
+
+
 def test_a_transfer_has_its_file_and_its_size() -> None:
     assert seen('7 read(3</a/b>, ""..., 4096) = 832') == [Transfer(7, "read", "/a/b", 832)]
     assert seen('7     pwrite64(3</a>, ""..., 9, 0)     = 9') == [Transfer(7, "written", "/a", 9)]

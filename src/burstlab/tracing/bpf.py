@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from burstlab.mounts import unescape
 from burstlab.tracing.counting import UNKNOWN, Places
 
 READ, WRITTEN, MAPPED = 0, 1, 2
@@ -171,7 +172,7 @@ def _mounted(device: int, inside: str) -> list[str]:
     wanted = f"{device >> MINOR_BITS}:{device & ((1 << MINOR_BITS) - 1)}"
     found = []
     for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
-        _, _, number, root, at = line.split(" ")[:5]
+        _, _, number, root, at = map(unescape, line.split(" ")[:5])
         root = "" if root == "/" else root
         if number == wanted and inside.startswith(f"{root}/"):
             found.append(at.rstrip("/") + inside.removeprefix(root))

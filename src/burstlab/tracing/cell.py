@@ -35,7 +35,12 @@ class CellTrace:
     def __init__(self, cell_dir: Path, way: str) -> None:
         """``way``: one of burstlab.request.TRACERS. Raises ConfigurationError where it can't."""
         self.tool = {"strace": _strace, "bpftrace": _bpftrace}[way]()
-        self.caveat = f"traced by {self.tool['tool']}: no time of this run is that of another"
+        self.caveats = [f"traced by {self.tool['tool']}: no time of this run is that of another"]
+        if self.tool.get("filter") == "":
+            self.caveats.append(
+                "strace had no seccomp filter: it stopped the workload at every system call, not "
+                "only at those that it counts"
+            )
         self._way = way
         self._cell_dir = cell_dir
         shutil.rmtree(cell_dir / PARTS, ignore_errors=True)
