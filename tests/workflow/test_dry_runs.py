@@ -12,6 +12,16 @@ from tests.workflow.checkout import ROOT, Checkout
 
 SITES = sorted(path.stem for path in (ROOT / "config/sites").glob("*.yaml"))
 QUICK = ("local", "lab")
+# Of a workload of a paper: storages, nodes, cells, and minutes that a job has at least.
+ON_CYGNUS, ON_MANY = {"beeond", "gfarm", "pfs"}, {1, 2, 4, 8, 16}
+PAPERS = {
+    ("sawada", "montage"): (ON_CYGNUS, {2, 4, 8, 16}, 60, 120),
+    ("sawada", "mxnet"): (ON_CYGNUS, {2, 4, 8, 16}, 120, 360),
+    ("sawada", "terasort"): (ON_CYGNUS, {2, 4, 8, 16}, 60, 120),
+    ("serizawa", "prefetch"): ({"nodelocal", "pfs"}, {1}, 240, 60),
+    ("serizawa", "staging"): ({"nodelocal"}, ON_MANY, 100, 120),
+    ("serizawa", "chainermn"): ({"nodelocal", "pfs", "gfarm"}, ON_MANY, 75, 360),
+}
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "config/experiments").glob("*.yaml"))
 
 
@@ -41,6 +51,28 @@ def test_all_experiments_on_a_site(
             wanted = TargetSpec("rule", {"cell": str(Path(record).parent)})
             assert parse_target_jobs_cli_args(encode_target_jobs_cli_args([wanted])) == [wanted]
         assert jobs.keys() >= {*campaign.figures(experiment, campaign.scale)}
+    if site == "abci":
+        check_papers(jobs)
+
+
+def check_papers(jobs: dict[str, str]) -> None:
+    """Whether the planned jobs are all cells of the papers' matrices, and no others."""
+    for (experiment, workload), (storages, nodes, cells, least_min) in PAPERS.items():
+        place = rf"results/{experiment}/paper/{workload}/(\w+)-\w+/n(\d+)/.*/record\.json"
+        found = {path: match for path in jobs if (match := re.fullmatch(place, path))}
+        assert {match[1] for match in found.values()} == storages, workload
+        assert {int(match[2]) for match in found.values()} == nodes, workload
+        assert len(found) == cells, workload
+        assert min(runtime(jobs[path]) for path in found) >= least_min, workload
+    told = {tuple(path.split("/")[1:4:2]) for path in jobs if path.endswith("/record.json")}
+    assert {one for one in told if one[0] in ("sawada", "serizawa")} == set(PAPERS)
+
+
+def runtime(job: str) -> int:
+    """Minutes that a planned job asks for."""
+    found = re.search(r"resources: .*\bruntime=(\d+)\n", job)
+    assert found
+    return int(found[1])
 
 
 def outputs(job: str) -> list[str]:
