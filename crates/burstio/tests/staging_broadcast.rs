@@ -28,19 +28,12 @@ impl Chain {
         }
     }
 
-    fn listen(&self, node: usize, present: &[usize]) -> Listening {
-        let present = present.iter().copied().collect();
-        Listening::start(
-            &self.targets[node],
-            self.data.entries(),
-            present,
-            self.token,
-        )
-        .unwrap()
+    fn listen(&self, node: usize) -> Listening {
+        Listening::start(&self.targets[node], self.data.entries(), self.token).unwrap()
     }
 
-    fn start(&self, present: &[usize]) -> [Copy; 3] {
-        let [second, third] = [self.listen(1, present), self.listen(2, &[])];
+    fn start(&self) -> [Copy; 3] {
+        let [second, third] = [self.listen(1), self.listen(2)];
         let at = |listening: &Listening| vec![format!("localhost:{}", listening.port())];
         let (to_second, to_third) = (at(&second), at(&third));
         let (third, second) = (third.begin(&[]).unwrap(), second.begin(&to_third).unwrap());
@@ -50,17 +43,23 @@ impl Chain {
         [first, second, third]
     }
 
-    fn stage(&self, present: &[usize]) {
-        for copy in self.start(present) {
+    /// Returns how many files each node had before.
+    fn stage(&self) -> [u64; 3] {
+        let bytes: usize = self.data.contents.values().map(Vec::len).sum();
+        let present = self.start().map(|copy| {
             assert!(copy.wait(LONG).unwrap());
-            assert_eq!(copy.progress().files, self.data.contents.len() as u64);
-        }
+            let done = copy.progress();
+            assert_eq!(done.files, self.data.contents.len() as u64);
+            assert_eq!(done.bytes, bytes as u64);
+            done.present
+        });
         for target in &self.targets {
             for (path, content) in &self.data.contents {
                 assert!(fs::read(target.join(path)).unwrap() == *content, "{path}");
             }
             assert_eq!(files(target).len(), self.data.contents.len());
         }
+        present
     }
 }
 
@@ -69,23 +68,24 @@ proptest! {
 
     #[test]
     fn broadcast_brings_every_file_to_every_node(sizes in prop::collection::vec(size(), 0..30)) {
-        Chain::new(&sizes).stage(&[]);
+        prop_assert_eq!(Chain::new(&sizes).stage(), [0; 3]);
     }
 }
 
 #[test]
 fn broadcast_goes_on_where_a_node_has_some_files() {
     let chain = Chain::new(&[1000, 0, 3 << 20, 70_000]);
-    chain.stage(&[]);
+    chain.stage();
     fs::remove_file(chain.targets[2].join("d1/f1")).unwrap();
+    fs::write(chain.targets[2].join("d2/f2"), vec![0xee; 3 << 20]).unwrap();
     fs::remove_file(chain.targets[0].join("d2/f2")).unwrap();
-    chain.stage(&[0, 1, 2, 3]);
+    assert_eq!(chain.stage(), [3, 4, 2]);
 }
 
 #[test]
 fn node_that_is_lost_is_an_error_for_its_neighbours() {
     let chain = Chain::new(&[1 << 20; 40]);
-    let [first, second, third] = chain.start(&[]);
+    let [first, second, third] = chain.start();
     drop(second);
     for copy in [&first, &third] {
         let error = copy.wait(LONG).unwrap_err();
@@ -99,7 +99,7 @@ fn node_that_is_lost_is_an_error_for_its_neighbours() {
 #[test]
 fn stranger_is_not_listened_to() {
     let chain = Chain::new(&[1000]);
-    let listening = chain.listen(1, &[]);
+    let listening = chain.listen(1);
     let address = [format!("localhost:{}", listening.port())];
     let second = listening.begin(&[]).unwrap();
     let stranger = Children::connect(&address, b"does not know it").unwrap();

@@ -13,7 +13,7 @@ from typing import Any
 
 import burstio
 
-from burstlab.dataset.manifest import IN_FLIGHT, Entry, Manifest, checksum, read_manifest
+from burstlab.dataset.manifest import Manifest, read_manifest
 from burstlab.errors import StagingError
 from burstlab.nodes import Node
 from burstlab.staging.copying import PARTIAL, begin, complete, rows
@@ -52,8 +52,7 @@ def listen_here(
     target = Path(targets[node.host.name])
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        present = _present(known, target)
-        listening = burstio.Listening(target, rows(known), present, bytes.fromhex(token))
+        listening = burstio.Listening(target, rows(known), bytes.fromhex(token))
     except burstio.StagingFault as fault:
         raise StagingError(str(fault)) from fault
     _listening[node.host.name] = listening
@@ -128,24 +127,6 @@ def _copy(
 ) -> None:
     copy = begin(Path(source), Path(targets[node.host.name]), rows(manifest, part))
     begun(node, Copying(copy, "copy"))
-
-
-def _present(manifest: Manifest, target: Path) -> list[int]:
-    """Indices of the files that are there already, whole."""
-    if not target.exists():
-        return []
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(IN_FLIGHT) as pool:
-        whole = pool.map(lambda entry: _is_whole(target / entry.path, entry), manifest.files)
-        return [index for index, there in enumerate(whole) if there]
-
-
-def _is_whole(path: Path, entry: Entry) -> bool:
-    try:
-        return path.stat().st_size == entry.size and checksum(path) == entry.checksum
-    except OSError:  # not there, or of no use: it is sent
-        return False
 
 
 def _fresh(target: Path) -> Path:

@@ -63,10 +63,9 @@ class Listening:
         cls,
         target: str | os.PathLike[str],
         files: Sequence[tuple[str, int, str]],
-        present: Sequence[int],
         token: bytes,
     ) -> Listening:
-        """Make the directories and listen. ``present``: indices of files that are there."""
+        """Make the directories and listen."""
     @property
     def port(self) -> int:
         """Where it listens, on all addresses of this host."""

@@ -1,6 +1,5 @@
 //! The threads of a staging.
 
-use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -56,9 +55,8 @@ pub struct Job {
     pub copied: AtomicU64,
     /// Who gets what this node reads or receives.
     pub children: Children,
-    /// Known to be there already.
-    pub had: HashSet<usize>,
-    present: AtomicU64,
+    /// Files that were there already.
+    pub present: AtomicU64,
     limit: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
@@ -82,7 +80,7 @@ impl Copy {
         most_in_flight: usize,
         children: Children,
     ) -> Result<Self, CopyError> {
-        let job = Job::prepare(Some(source), target, entries, children, HashSet::new())?;
+        let job = Job::prepare(Some(source), target, entries, children)?;
         let controller = Controller::new(most_in_flight);
         job.limit.store(controller.limit(), Relaxed);
         Ok(Copy::spawn(job, move |job| job.manage(controller)))
@@ -157,7 +155,6 @@ impl Job {
         target: &Path,
         mut entries: Vec<Entry>,
         children: Children,
-        had: HashSet<usize>,
     ) -> Result<Self, CopyError> {
         let directories = Directories::make(source, target, &mut entries)?;
         let root = lock(target)?;
@@ -180,8 +177,7 @@ impl Job {
             },
             copied: AtomicU64::new(0),
             children,
-            present: AtomicU64::new(had.len() as u64),
-            had,
+            present: AtomicU64::new(0),
             limit: AtomicUsize::new(0),
             changed: Condvar::new(),
             root,
@@ -199,7 +195,7 @@ impl Job {
         if let Some(error) = &state.error {
             return Err(error.clone());
         }
-        let done = self.copied.load(Relaxed) as usize + self.had.len();
+        let done = (self.copied.load(Relaxed) + self.present.load(Relaxed)) as usize;
         match done == self.entries.len() {
             true => Ok(()),
             false => Err(Fault::NotSent.of(format!("{} files", self.entries.len() - done))),

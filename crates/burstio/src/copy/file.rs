@@ -69,12 +69,9 @@ pub fn stage(
     children: &Children,
     buffer: &mut Vec<u8>,
 ) -> Result<Outcome, Fault> {
-    let present = !pair.fresh && is_present(entry, pair, shared, buffer)?;
-    if present {
-        shared.bytes.fetch_add(entry.size, Relaxed);
-        if !children.any() {
-            return Ok(Outcome::Present);
-        }
+    let present = is_present(entry, pair, shared, buffer)?;
+    if present && !children.any() {
+        return Ok(Outcome::Present);
     }
     let from = if present {
         Some(&pair.target)
@@ -208,12 +205,16 @@ fn check_content(entry: &Entry, hasher: Hasher) -> Result<(), Fault> {
     }
 }
 
+/// Whether the target has it, with its checksum; counted if so.
 fn is_present(
     entry: &Entry,
     pair: &Pair,
     shared: &Shared,
     buffer: &mut Vec<u8>,
 ) -> Result<bool, Fault> {
+    if pair.fresh {
+        return Ok(false);
+    }
     let Ok(found) = rustix::fs::statat(&pair.target, entry.name(), AtFlags::SYMLINK_NOFOLLOW)
     else {
         return Ok(false);
@@ -227,10 +228,13 @@ fn is_present(
         return Ok(false);
     };
     let hashed = each_block(entry, &mut File::from(found), shared, buffer, |_| Ok(()));
-    match hashed {
+    match hashed.and_then(|hasher| check_content(entry, hasher)) {
         Err(Fault::Cancelled) => Err(Fault::Cancelled),
         Err(_) => Ok(false),
-        Ok(hasher) => Ok(check_content(entry, hasher).is_ok()),
+        Ok(()) => {
+            shared.bytes.fetch_add(entry.size, Relaxed);
+            Ok(true)
+        }
     }
 }
 
@@ -323,13 +327,21 @@ pub struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    /// Nothing of it has come yet.
-    pub fn create(entry: &'a Entry, pair: &Arc<Pair>) -> Result<Self, Fault> {
-        Ok(Arriving {
+    /// Nothing of it has come yet; `None` when it is there already, and its blocks are not wanted.
+    pub fn begin(
+        entry: &'a Entry,
+        pair: &Arc<Pair>,
+        shared: &Shared,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Self>, Fault> {
+        if is_present(entry, pair, shared, buffer)? {
+            return Ok(None);
+        }
+        Ok(Some(Arriving {
             partial: Partial::create(entry, pair)?,
             hasher: Hasher::default(),
             done: 0,
-        })
+        }))
     }
 
     /// The next block; `None` when that was the last one, and the file has its name.

@@ -31,15 +31,9 @@ pub struct Listening {
 type Block = (usize, Vec<u8>);
 
 impl Listening {
-    /// Make the directories for `entries` and listen; `present` are indices of files that are
-    /// there already.
-    pub fn start(
-        target: &Path,
-        entries: Vec<Entry>,
-        present: HashSet<usize>,
-        token: Token,
-    ) -> Result<Self, CopyError> {
-        let job = Job::prepare(None, target, entries, Children::default(), present)?;
+    /// Make the directories for `entries` and listen.
+    pub fn start(target: &Path, entries: Vec<Entry>, token: Token) -> Result<Self, CopyError> {
+        let job = Job::prepare(None, target, entries, Children::default())?;
         let failed = |error: std::io::Error| Fault::Peer(errno(&error)).of("listening");
         let listener = TcpListener::bind(("::", 0)).or_else(|_| TcpListener::bind(("0.0.0.0", 0)));
         let listener = listener.map_err(failed)?;
@@ -122,7 +116,7 @@ fn receive_all(job: &Job, mut parent: Patient<'_>) -> Result<(), CopyError> {
             }
             let sent = job.children.send(file, &block);
             sent.map_err(|fault| fault.of(job.children.names()))?;
-            if !job.had.contains(&file) && writers[file % WRITERS].send((file, block)).is_err() {
+            if writers[file % WRITERS].send((file, block)).is_err() {
                 return Err(Fault::Cancelled.of("staging")); // the writer's error comes first
             }
         }
@@ -136,15 +130,28 @@ fn receive_all(job: &Job, mut parent: Patient<'_>) -> Result<(), CopyError> {
 /// One writer, until there are no more blocks or one can't be written.
 fn write_all(job: &Job, blocks: Receiver<Block>) {
     let mut open: HashMap<usize, Arriving<'_>> = HashMap::new();
+    let (mut present, mut buffer) = (HashSet::new(), Vec::new());
     for (file, block) in blocks {
+        if present.contains(&file) {
+            continue;
+        }
         let entry = &job.entries[file];
-        let written = match open.remove(&file) {
-            Some(arriving) => arriving.write(&block, &job.shared),
+        let begun = match open.remove(&file) {
+            Some(arriving) => Ok(Some(arriving)),
             None => job
                 .directories
                 .open(entry.directory)
-                .and_then(|pair| Arriving::create(entry, &pair))
-                .and_then(|arriving| arriving.write(&block, &job.shared)),
+                .and_then(|pair| Arriving::begin(entry, &pair, &job.shared, &mut buffer)),
+        };
+        let written = match begun {
+            Ok(Some(arriving)) => arriving.write(&block, &job.shared),
+            Ok(None) => {
+                present.insert(file);
+                job.present.fetch_add(1, Relaxed);
+                job.directories.done(entry.directory);
+                continue;
+            }
+            Err(fault) => Err(fault),
         };
         match written {
             Ok(Some(arriving)) => {

@@ -115,11 +115,10 @@ impl PyListening {
         py: Python<'_>,
         target: PathBuf,
         files: Vec<(String, u64, String)>,
-        present: Vec<usize>,
         token: Token,
     ) -> PyResult<Self> {
-        let (entries, present) = (entries(files)?, present.into_iter().collect());
-        let waiting = py.detach(|| Listening::start(&target, entries, present, token))?;
+        let entries = entries(files)?;
+        let waiting = py.detach(|| Listening::start(&target, entries, token))?;
         Ok(PyListening {
             port: waiting.port(),
             waiting: Mutex::new(Some(waiting)),
