@@ -86,7 +86,7 @@ def summary(staged: "Staged", target: Path) -> str:
     each = "" if staged.hosts == 1 else f" on {staged.hosts} hosts"
     there = f" ({staged.present} were there)" if staged.present else ""
     lines = [
-        f"{target}: {staged.files} files of {staged.files}, {staged.size_bytes / 1e6:.1f} MB"
+        f"{target}: {staged.arrived} files of {staged.files}, {staged.size_bytes / 1e6:.1f} MB"
         f"{each}{there}, in {seconds:.2f} s: {staged.files_here / seconds:.0f} files/s, "
         f"{share * staged.size_bytes / seconds / 1e6:.1f} MB/s" + (" each" if each else "")
     ]
@@ -147,31 +147,8 @@ def _progress(manifest: "Manifest") -> Iterator["Watch"]:
         yield lambda phase, files, size_bytes: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[files]} files, {task.fields[rate]:.0f} files/s"),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars: dict[str, int] = {}
+    from burstlab.staging.watching import Watching
 
-        def watch(phase: str, files: int, size_bytes: int) -> None:
-            if phase not in bars:
-                bars[phase] = progress.add_task(phase, total=manifest.size_bytes, files=0, rate=0)
-            task = progress.tasks[bars[phase]]
-            rate = files / max(task.elapsed or 0, 1e-9)
-            progress.update(task.id, completed=size_bytes, files=files, rate=rate)
-
-        yield watch
+    with Watching(manifest.size_bytes, Console(stderr=True)) as watching:
+        yield watching.tell

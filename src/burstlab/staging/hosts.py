@@ -1,7 +1,7 @@
 """Stages a data set to all hosts at once, by any method, and accounts for its phases."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,9 @@ LOOK_S = 0.25  # a signal is heeded as soon
 METHODS = "burstlab.staging.methods"
 RUNNING = "burstlab.staging.running"
 
-Watch = Callable[[str, int, int], None]  # phase, files, bytes: of the host that is furthest behind
+# Phase, files, bytes: of the host that is furthest behind; of shards, of all hosts together.
+# Nothing is counted while a program of others copies or unpacks.
+Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Staged:
     method: str
     hosts: int
     files: int  # of the data set
+    arrived: int  # of these: on the host with least or, of shards, on all hosts together
     size_bytes: int
     files_here: int  # on the host with most; of method shard each has a part
     present: int  # files that were there before, on all hosts together
@@ -71,7 +74,7 @@ class Staging:
         began, phases = time.monotonic(), dict[str, float]()
         try:
             getattr(self, f"_begin_{method}")(phases)
-            states = self._wait_for_all()
+            states = self._wait_for_all(method)
         except NodeError as error:
             raise StagingError(str(error)) from error
         finally:
@@ -79,18 +82,17 @@ class Staging:
         for state in states.values():
             for phase, elapsed_s in state["phases"].items():
                 phases[phase] = max(phases.get(phase, 0.0), elapsed_s)
-        staged = Staged(
+        return Staged(
             method=method,
             hosts=len(self._names),
             files=self._manifest.file_count,
+            arrived=self._arrived(method, states),
             size_bytes=self._manifest.size_bytes,
             files_here=max(state["files"] for state in states.values()),
             present=sum(state["present"] for state in states.values()),
             elapsed_s=time.monotonic() - began,
             phases=phases,
         )
-        self._require_all(method, states)
-        return staged
 
     def _begin_copy(self, phases: dict[str, float]) -> None:
         self._call("copy_here", source=str(self._source))
@@ -134,16 +136,21 @@ class Staging:
     def _call(self, action: str, **arguments: Any) -> dict[str, Any]:
         return self._nodes.call(f"{METHODS}:{action}", **self._common, **arguments)
 
-    def _wait_for_all(self) -> dict[str, dict[str, Any]]:
+    def _wait_for_all(self, method: str) -> dict[str, dict[str, Any]]:
         while True:
             states = self._look()
             failed = {name: state for name, state in states.items() if "error" in state}
             if failed:
                 self._fail(failed)
-            slowest = min(states.values(), key=lambda state: state["size_bytes"])
-            self._watch("stage", slowest["files"], slowest["size_bytes"])
+            self._tell(method, list(states.values()))
             if all(state["ended"] for state in states.values()):
                 return states
+
+    def _tell(self, method: str, states: Sequence[Mapping[str, Any]]) -> None:
+        slowest = min(states, key=lambda state: state["size_bytes"])
+        counted = states if method == "shard" else [slowest]
+        files, size_bytes = (sum(s[what] for s in counted) for what in ("files", "size_bytes"))
+        self._watch(slowest["doing"], files, size_bytes)
 
     def _look(self) -> dict[str, dict[str, Any]]:
         states = self._nodes.call(f"{RUNNING}:look_here", wait_s=LOOK_S)
@@ -157,16 +164,17 @@ class Staging:
         name = min(failed, key=lambda name: (failed[name]["lost"], self._names.index(name)))
         raise StagingError(f"{name}: {failed[name]['error']}")
 
-    def _require_all(self, method: str, states: Mapping[str, Mapping[str, Any]]) -> None:
+    def _arrived(self, method: str, states: Mapping[str, Mapping[str, Any]]) -> int:
         """The manifest's count is what was wanted, on each host or, of shards, in all."""
         counts = {name: int(state["files"]) for name, state in states.items()}
         if method == "shard":
             counts = {"all hosts": sum(counts.values())}
-        for name, count in counts.items():
-            if count != self._manifest.file_count:
-                raise StagingError(
-                    f"{name}: {count} files of {self._manifest.file_count} arrived: stage again"
-                )
+        name = min(counts, key=counts.__getitem__)
+        if counts[name] != self._manifest.file_count:
+            raise StagingError(
+                f"{name}: {counts[name]} files of {self._manifest.file_count} arrived: stage again"
+            )
+        return counts[name]
 
     def _end(self) -> None:
         """Stop what still runs."""

@@ -17,7 +17,7 @@ from burstlab.dataset.manifest import Manifest, read_manifest
 from burstlab.errors import StagingError
 from burstlab.nodes import Node
 from burstlab.staging.copying import PARTIAL, begin, complete, rows
-from burstlab.staging.running import Copying, Steps, begun
+from burstlab.staging.running import Copying, Report, Steps, begun
 
 PAPER_COPIES = 8  # parallel copies on each node
 LAST_LINES = 3
@@ -97,8 +97,8 @@ def unpack_here(node: Node, manifest: str, archive: str, targets: Mapping[str, s
     known, target = read_manifest(Path(manifest)), Path(targets[node.host.name])
     partial = _fresh(target)
     command = ["tar", "--extract", "--no-same-owner", f"--file={archive}", f"--directory={partial}"]
-    unpack = ("unpack", lambda: _program(node, command, b""))
-    begun(node, Steps([unpack, ("verify", lambda: _verify(known, partial, target))]))
+    unpack = ("unpack", lambda _: _program(node, command, b""))
+    begun(node, Steps([unpack, ("verify", lambda tell: _verify(known, partial, target, tell))]))
 
 
 def paper_here(node: Node, manifest: str, source: str, targets: Mapping[str, str]) -> None:
@@ -112,8 +112,8 @@ def paper_here(node: Node, manifest: str, source: str, targets: Mapping[str, str
     names = b"".join(os.fsencode(str(Path(source, top))) + b"\0" for top in tops)
     command = ["parallel", "--will-cite", "--null", "--halt", "now,fail=1"]
     command += ["--jobs", str(PAPER_COPIES), "cp", "-r", "--", "{}", f"{partial}/"]
-    copy = ("copy", lambda: _program(node, command, names))
-    begun(node, Steps([copy, ("verify", lambda: _verify(known, partial, target))]))
+    copy = ("copy", lambda _: _program(node, command, names))
+    begun(node, Steps([copy, ("verify", lambda tell: _verify(known, partial, target, tell))]))
 
 
 def children_of(hosts: Sequence[str], name: str) -> Sequence[str]:
@@ -156,9 +156,9 @@ def _program(node: Node, command: Sequence[str], given: bytes) -> None:
         raise StagingError(f"{command[0]} ended with status {child.returncode}: {'; '.join(said)}")
 
 
-def _verify(manifest: Manifest, partial: Path, target: Path) -> dict[str, Any]:
+def _verify(manifest: Manifest, partial: Path, target: Path, tell: Report) -> dict[str, Any]:
     """Compare with the manifest, make durable, and give it its name."""
-    done = complete(begin(partial, partial, rows(manifest)), "verify")
+    done = complete(begin(partial, partial, rows(manifest)), "verify", tell)
     if target.exists():
         target.rmdir()
     partial.rename(target)

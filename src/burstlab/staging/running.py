@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import burstio
 
-from burstlab.errors import BurstlabError
+from burstlab.errors import BurstlabError, StagingError
 from burstlab.nodes import Node
-from burstlab.staging.copying import look, stop
+from burstlab.staging.copying import Progress, look, stop
 
 # What is done on each host, by its name (virtual nodes share a process).
 _running: dict[str, "Running"] = {}
@@ -22,8 +22,9 @@ class Running(Protocol):
     """What has begun on a host."""
 
     def state(self, wait_s: float) -> dict[str, Any]:
-        """``files``, ``present``, ``size_bytes``, ``phases`` (seconds of each), ``ended``; with
-        an ``error``, and ``lost`` when another host must have one that tells why."""
+        """``doing`` (the phase), ``files``, ``present``, ``size_bytes``, ``phases`` (seconds of
+        each), ``ended``; with an ``error``, and ``lost`` when another host must have one that
+        tells why."""
 
     def cancel(self) -> None:
         """Stop it soon."""
@@ -44,18 +45,25 @@ class Copying:
             found |= {"error": str(fault), "lost": isinstance(fault, burstio.PeerLost)}
         now = look(self._copy)
         phases = {self._phase: time.monotonic() - self._began}
-        return {**found, **now._asdict(), "phases": phases}
+        return {**found, **now._asdict(), "doing": self._phase, "phases": phases}
 
     def cancel(self) -> None:
         """See Running."""
         stop(self._copy)
 
 
-class Steps:
-    """Steps in a thread, each a phase with its name: programs of others, and what follows them."""
+Report = Callable[[Progress], None]
+Step = Callable[[Report], dict[str, Any] | None]
 
-    def __init__(self, steps: list[tuple[str, Callable[[], dict[str, Any] | None]]]) -> None:
-        self._state: dict[str, Any] = {"files": 0, "present": 0, "size_bytes": 0}
+
+class Steps:
+    """Steps in a thread, each a phase with its name: programs of others, and what follows them.
+
+    A step may report how far it has come, and returns what changes in the state.
+    """
+
+    def __init__(self, steps: list[tuple[str, Step]]) -> None:
+        self._state: dict[str, Any] = {"doing": "", "files": 0, "present": 0, "size_bytes": 0}
         self._phases: dict[str, float] = {}
         self._steps, self._cancelled = steps, False
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -64,14 +72,20 @@ class Steps:
     def _work(self) -> None:
         for name, step in self._steps:
             began = time.monotonic()
+            self._state["doing"] = name
             try:
-                self._state |= step() or {}
+                self._state |= step(self._report) or {}
             except (BurstlabError, OSError) as error:
                 self._state |= {"error": str(error), "lost": False}
                 return
             self._phases[name] = time.monotonic() - began
             if self._cancelled:
                 return
+
+    def _report(self, progress: Progress) -> None:
+        if self._cancelled:
+            raise StagingError("cancelled")
+        self._state |= {"files": progress.files, "size_bytes": progress.size_bytes}
 
     def state(self, wait_s: float) -> dict[str, Any]:
         """See Running."""

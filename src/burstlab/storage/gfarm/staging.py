@@ -15,7 +15,7 @@ from burstlab.dataset.manifest import IN_FLIGHT, Entry, Manifest, checksum, read
 from burstlab.errors import NodeError, StagingError
 from burstlab.nodes import Node, Nodes
 from burstlab.staging.hosts import LOOK_S, RUNNING, Staging
-from burstlab.staging.running import Steps, begun
+from burstlab.staging.running import Report, Steps, begun
 from burstlab.storage.gfarm.node import instance_on
 from burstlab.storage.gfarm.programs import ask
 
@@ -71,7 +71,7 @@ def begin_gfpcopy(
     options = ["-B", "-q", "-j", str(PROCESSES_PER_HOST * len(hosts))]
     command = ["gfpcopy", *options, f"file://{source}", f"gfarm://{place}"]
 
-    def copy() -> None:
+    def copy(_: Report) -> None:
         ask(node, command, instance_on(node, server, port), LIMIT_S)
 
     begun(node, Steps([("gfpcopy", copy)] if node.host.name == hosts[0] else []))
@@ -80,7 +80,7 @@ def begin_gfpcopy(
 def begin_compare(node: Node, manifest: str, target: str, hosts: Sequence[str]) -> None:
     """Node action: read back the part that this host would copy."""
     entries = read_manifest(Path(manifest)).files[hosts.index(node.host.name) :: len(hosts)]
-    begun(node, Steps([("compare", lambda: _require_whole(Path(target), entries))]))
+    begun(node, Steps([("compare", lambda _: _require_whole(Path(target), entries))]))
 
 
 def _compare(nodes: Nodes, manifest: Manifest, target: Path) -> Phases:
