@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import pytest
 
 from burstlab.dataset.manifest import members
 from burstlab.dataset.writing import scan, write_manifest
+from tests.polling import until
 
 DEADLINE_S = 60.0
 SIZES = (0, 1, 4096, 70_000, 1 << 20, (1 << 20) + 1, 3_000_000)
@@ -35,12 +37,12 @@ class Stage:
     def manifest(self) -> Path:
         return self.root / "manifest.json"
 
-    def make(self, count: int) -> None:
+    def make(self, count: int, directories: int = 5) -> None:
         """Files of known sizes first, then of random ones, in a few directories."""
         chance = random.Random(count)
         for number in range(count):
             size = SIZES[number] if number < len(SIZES) else chance.randrange(120_000)
-            path = f"d{number % 5}/e{number % 2}/f{number}"
+            path = f"d{number % directories}/e{number % 2}/f{number}"
             self.files[path] = chance.randbytes(size)
             (self.source / path).parent.mkdir(parents=True, exist_ok=True)
             (self.source / path).write_bytes(self.files[path])
@@ -70,6 +72,18 @@ class Stage:
             self.command(*flags), env=self.environment(), stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
+
+    def killed_at(self, files: int, *flags: str | Path, pause_s: float = 0.01) -> bool:
+        """Start it, and kill it (SIGKILL) when so many files are there; whether it still ran."""
+        running = self.start(*flags)
+        until(
+            lambda: running.poll() is not None or len(list(self.target.rglob("f*"))) >= files,
+            f"{files} files",
+            pause_s=pause_s,
+        )
+        running.kill()
+        running.communicate()
+        return running.returncode == -signal.SIGKILL
 
     def found(self, target: Path | None = None) -> dict[str, bytes]:
         """What is in the target under names of its own."""

@@ -35,3 +35,19 @@ def test_record_accounts_for_the_copy(
     (span,) = [span for span in record["spans"] if span["name"] == "stage_in"]
     assert sum(staged["phases"].values()) <= span["elapsed_s"]
     assert place.left_behind() == []
+
+
+@pytest.mark.requires("burstio")
+@pytest.mark.parametrize("method", ["tree", "shard"])
+def test_virtual_nodes_share_what_is_staged_once(stage: Stage, place: Place, method: str) -> None:
+    done = place.run(
+        *("--nodes", "2", "--storage", "nodelocal", "--dataset", stage.manifest),
+        *("--staging", "eager", "--staging-method", method),
+        run=["sh", "-c", 'test "$(find "$BURSTLAB_DATA" -type f | wc -l)" = 60'],
+    )
+    assert done.returncode == 0, done.stderr
+    record = place.record()
+    assert record is not None
+    staged = record["dataset"]["staged"]
+    assert (staged["method"], staged["files"], staged["hosts"]) == (method, 60, 1)
+    assert place.left_behind() == []

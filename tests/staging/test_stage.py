@@ -7,11 +7,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.polling import until
 from tests.staging.conftest import DEADLINE_S, Stage
 
 pytestmark = pytest.mark.requires("burstio")
@@ -76,18 +76,14 @@ def test_killed_at_random_points_nothing_is_torn_and_the_next_goes_on(stage: Sta
     """kill -9: no handler runs. What has its name must be whole at every moment."""
     stage.make(400)
     chance = random.Random(7)
-    rounds = 0
-    while rounds < 8:
-        rounds += 1
-        running = stage.start()
-        deadline = time.monotonic() + DEADLINE_S
+    cut = 0
+    for _ in range(8):
         wanted = len(stage.found()) + chance.randrange(1, 120)
-        while running.poll() is None and len(list(stage.target.rglob("f*"))) < wanted:
-            assert time.monotonic() < deadline
-            time.sleep(chance.random() / 100)
-        running.kill()
-        running.communicate()
-        assert stage.found().items() <= stage.files.items()
+        still_ran = stage.killed_at(wanted, pause_s=chance.random() / 100)
+        found = stage.found()
+        assert found.items() <= stage.files.items()
+        cut += still_ran and 0 < len(found) < 400
+    assert cut, "each had ended before it was killed"
     assert stage.run().returncode == 0
     assert stage.found() == stage.files
     assert stage.partials() == []
@@ -100,10 +96,7 @@ def test_a_signal_stops_it_in_order(stage: Stage, tmp_path: Path) -> None:
     hanging.unlink()
     os.mkfifo(hanging)
     running = stage.start()
-    deadline = time.monotonic() + DEADLINE_S
-    while len(stage.found()) < 59:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len(stage.found()) == 59, "all others")
     running.send_signal(signal.SIGTERM)
     assert "stopped by SIGTERM; stage again to go on" in running.communicate(timeout=30)[0]
     assert running.returncode == 128 + signal.SIGTERM
