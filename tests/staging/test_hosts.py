@@ -1,11 +1,16 @@
 """Staging to several real hosts: the lab's nodes, reached through ssh and an agent on each."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.lab.cells import command_line, pids_on
 from tests.lab.cluster import NODES, Cluster
+from tests.polling import until
 
 pytestmark = [
     pytest.mark.requires("root", "netns", "lab", "ssh", "burstio", "staging"),
@@ -35,10 +40,15 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def stage(cluster: Cluster, method: str, target: str) -> str:
-    words = ["stage", "/pfs/work/staging/manifest.json", target, "--hosts", "node[01-04]"]
+def command(method: str, target: str, data: str = "staging") -> list[str]:
+    """`burstlab stage` to all nodes of the lab."""
+    words = ["stage", f"/pfs/work/{data}/manifest.json", target, "--hosts", "node[01-04]"]
     words += ["--launch", "ssh", "--method", method]
-    return cluster.run("node01", sys.executable, "-m", "burstlab", *words)
+    return [sys.executable, "-m", "burstlab", *words]
+
+
+def stage(cluster: Cluster, method: str, target: str) -> str:
+    return cluster.run("node01", *command(method, target))
 
 
 def sums(cluster: Cluster, node: str, directory: str) -> set[str]:
@@ -70,9 +80,44 @@ def test_full_disk_of_one_host_is_the_reason_that_is_told(cluster: Cluster) -> N
     script = "mkdir /local/full && mount -t tmpfs -o size=1m tmpfs /local/full"
     cluster.must("exec", "--user", "root", "node03", "--", "sh", "-c", script)
     cluster.must("exec", "--user", "root", "node03", "--", "chmod", "777", "/local/full")
-    words = ["/pfs/work/staging/manifest.json", "/local/full", "--hosts", "node[01-04]"]
-    argv = [sys.executable, "-m", "burstlab", "stage", *words, "--launch", "ssh"]
-    done = cluster.lab("exec", "--user", "lab", "node01", "--", *argv, "--method", "tree")
+    argv = command("tree", "/local/full")
+    done = cluster.lab("exec", "--user", "lab", "node01", "--", *argv)
     assert done.returncode == 123
     assert "node03: " in done.stderr
     assert "no room in the target" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["copy", "tree"])
+def test_killed_host_is_the_reason_that_is_told_and_the_others_end(
+    cluster: Cluster, method: str
+) -> None:
+    """One file is a pipe nobody writes to: no host gets it before one of them is killed."""
+    data, target = f"killed-{method}", f"/local/killed-{method}"
+    cluster.run("node01", "mkdir", f"/pfs/work/{data}")
+    cluster.run("node01", sys.executable, "-c", MAKE, f"/pfs/work/{data}")
+    hanging = cluster.directory / "pfs" / data / "data/d0/f0"
+    content = hanging.read_bytes()
+    hanging.unlink()
+    os.mkfifo(hanging)
+    argv = command(method, target, data)
+    running = cluster.start("exec", "--user", "lab", "node01", "--", *argv)
+    there = Path(f"/proc/{cluster.machines()['node03']}/root{target}")
+    until(lambda: running.poll() is not None or len(list(there.glob("d*/f*"))) == 79, "79 files")
+    os.kill(agents(cluster, "node03")[0], signal.SIGKILL)
+    said = running.communicate(timeout=60)[1]
+    assert running.returncode == 123, said
+    assert "node03: its agent died (killed by SIGKILL)" in said
+    until(lambda: not any(agents(cluster, node) for node in NODES), "all agents have ended")
+    for node in ("node01", "node02", "node04"):
+        assert cluster.run(node, "find", target, "-name", "*.burstlab-partial") == ""
+    hanging.unlink()
+    hanging.write_bytes(content)
+    told = cluster.run("node01", *argv)
+    assert "80 files of 80" in told
+    assert "(316 were there)" in told
+
+
+def agents(cluster: Cluster, node: str) -> list[int]:
+    """Those of burstlab on a node: pids on this host."""
+    wanted = ["-m", "burstlab.agent"]
+    return [pid for pid in pids_on(cluster, node) if command_line(pid)[1:3] == wanted]
