@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fresh_mount import fresh_mount, read_bytes, require_cold
+from prefetch_rows import LINE as ROW
+from prefetch_rows import show
 
 from burstlab.dataset.manifest import read_manifest
 from burstlab.dataset.writing import scan, write_manifest
@@ -142,6 +144,30 @@ def compare(
             ),
             flush=True,
         )  # fmt: skip
+    if "burstlab" in taken:
+        ratios(taken, emulation, files, size_bytes)
+
+
+def ratios(taken: dict[str, list[Run]], emulation: Emulation, files: int, size_bytes: int) -> None:
+    """burstlab beside each tool and the bound, of each turn; what is aimed at is against xcp at its
+    best, where latency bounds it, and the bound."""
+    print(ROW.format("of each turn", "median", "range", "aim"))
+    ours = [run.elapsed_s for run in taken["burstlab"]]
+    medians = {tool: statistics.median(run.elapsed_s for run in taken[tool]) for tool in taken}
+    best = min(
+        (tool for tool in taken if tool.startswith("xcp")), key=medians.__getitem__, default=""
+    )
+    for tool, runs in taken.items():
+        if tool != "burstlab":
+            aim = ">= 3" if tool == best and emulation.metadata_rate else ""
+            name = f"{tool} (its best)" if tool == best else tool
+            beside = [run.elapsed_s / own for run, own in zip(runs, ours, strict=True)]
+            show(f"files/s, burstlab / {name}", beside, aim)
+    bounds = [
+        bound_of(emulation, files, size_bytes, run.processor_s)[1] for run in taken["burstlab"]
+    ]
+    shares = [bound / own for bound, own in zip(bounds, ours, strict=True)]
+    show("burstlab's files/s / the bound's", shares, ">= 0.95")
 
 
 def bound_of(
