@@ -5,10 +5,11 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.workflows.trainings.running import MXNET, Place
+from tests.workflows.trainings.running import DEADLINE_S, MXNET, Place
 
 pytestmark = pytest.mark.requires("mxnet")
 
@@ -51,6 +52,24 @@ def test_a_training_comes_to_a_good_end(
 
     ranks = json.loads((place.cell / "ranks.json").read_text())
     refuses_other_parameters(place, ranks)
+
+
+@pytest.mark.slow
+def test_what_comes_before_the_epochs_is_not_timed(place: Place) -> None:
+    """Neither the packing nor the first pass through the network, however slow they are."""
+    command = place.command(format="recordio", epochs="1")[:-1]
+    command += [sys.executable, "-B", str(Path(__file__).with_name("slow_start.py"))]
+    subprocess.run(command, env=place.environment(), timeout=DEADLINE_S)
+    record = place.record()
+    assert record["status"] == "ok", record["reason"] + place.log()
+    epochs = [epoch for rank in place.ranks() for epoch in rank["epochs"]]
+    for rank, epoch in enumerate(epochs):
+        ended = json.loads((place.cell / f"ended-{rank}.json").read_text())
+        assert sorted(ended) == ["_gradients", "_pack"]
+        assert epoch["start_s"] >= max(ended.values())
+    metrics = {metric["name"]: metric["value"] for metric in record["metrics"]}
+    slowest_s = max(epoch["elapsed_s"] for epoch in epochs)
+    assert metrics["training_time"] == pytest.approx(slowest_s, abs=1e-5)
 
 
 @pytest.mark.slow
