@@ -42,6 +42,11 @@ def test_a_training_with_validation(place: Place) -> None:
             accuracies = {row["operation"]: row["accuracy"] for row in own if row["accuracy"]}
             assert set(accuracies) == {"epoch", "validation"}
             assert all(0 <= float(value) <= 1 for value in accuracies.values())
+            images = {row["operation"]: row["images"] for row in own if row["images"]}
+            assert images == {"epoch": "12", "validation": "4"}
+    facts = record["workload_facts"]
+    for told in ("validation=25", "epochs=3", "patience=300", "generation=1", "copiers=1"):
+        assert told in facts["parameters"].split(",")
     refuses_what_is_wrong(place, place.ranks())
 
 
