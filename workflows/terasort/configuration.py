@@ -124,6 +124,7 @@ class Configuration:
             "mapreduce.reduce.maxattempts": 1,
             "mapreduce.map.speculative": "false",
             "mapreduce.reduce.speculative": "false",
+            "mapreduce.task.io.sort.factor": self.parameters.sort_factor,
             "mapreduce.shuffle.port": 0,
             f"{history}.address": f"{place.here}:{self.ports['history']}",
             f"{history}.admin.address": f"{place.here}:{self.ports['history_admin']}",

@@ -53,7 +53,9 @@ class Nodes:
         else:
             own = [HOST] if place.launch == "ssh" else []
             start = launcher(place.launch)
-            argv = start(place.hosts, [*base, *own], place.launch_options)
+            scratch = place.local / "launch"
+            scratch.mkdir()
+            argv = start(place.hosts, [*base, *own], place.launch_options, scratch)
             self._channels = [Channel(argv)]
         for channel in self._channels:
             channel.send(json.dumps(order).encode() + b"\n")

@@ -13,12 +13,13 @@ SPILLS = ("local", "mount")
 
 @dataclass(frozen=True)
 class Parameters:
-    """Those of the experiment; the memories are Hadoop's own defaults."""
+    """Those of the experiment; memories and sort_factor are Hadoop's own defaults."""
 
     size_mb: int = 10  # decimal, as the paper's 20 GB
     spill: str = "local"  # where map outputs and merges go: node-local, or on the storage
     node_memory_mb: int = 8192  # of each NodeManager, for its containers
     container_memory_mb: int = 1024  # of every map, reduce and application master
+    sort_factor: int = 10  # files that are merged at once
 
     @classmethod
     def of(cls, environment: Mapping[str, str], nodes: int) -> "Parameters":

@@ -53,9 +53,7 @@ def sort() -> None:
         "java": java.version,
         "rows": str(parameters.rows),
         "checksum": f"{histories[0].counters['CHECKSUM']:x}",
-        "spill": parameters.spill,
-        "node_memory_mb": str(parameters.node_memory_mb),
-        "container_memory_mb": str(parameters.container_memory_mb),
+        **{name: str(value) for name, value in asdict(parameters).items()},
     }
     report(place.directory, done, histories, facts)
 

@@ -29,13 +29,15 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
     found: Cells = {}
     try:
         for name, nodes, parameters in (
-            ("good", 2, {"spill": "mount"}),
+            ("good", 2, {"spill": "mount", "size_mb": "80"}),
             ("killed", 2, {"size_mb": "500"}),
             ("corrupted", 1, {"size_mb": "10"}),
             ("narrow", 1, {"container_memory_mb": "96"}),
         ):
             root = tmp_path_factory.mktemp(name)
             found[name] = TeraCell(root).begin(nodes, **parameters)
+        spills = "spill/node0[12]/usercache/*/appcache/*/container_*"
+        found["good"].await_(lambda: found["good"].has(spills), "a container spills on the mount")
         kill_a_node_manager(found["killed"])
         corrupt_a_block(found["corrupted"])
         for cell in found.values():
@@ -76,16 +78,24 @@ def test_a_whole_run_reports_its_times_and_tasks(cells: Cells) -> None:
     assert [*metrics] == ["teragen_time", "terasort_time", "teravalidate_time"]
     assert all(value > 0 for value in metrics.values())
     facts = record["workload_facts"]
-    assert (facts["rows"], facts["spill"], facts["hadoop"]) == ("10000", "mount", "3.4.2")
-    assert facts["checksum"] == "139abefd74b2", "that of these rows, whoever generates them"
+    assert (facts["rows"], facts["spill"], facts["hadoop"]) == ("800000", "mount", "3.4.2")
+    assert facts["checksum"] == "61ba645716f1e", "that of these rows, whoever generates them"
     tasks = [row["operation"] for row in cell.operations()]
     assert {name: tasks.count(name) for name in tasks} == {
-        "TeraGen-map": 2, "TeraSort-map": 2, "TeraSort-reduce": 1,
+        "TeraGen-map": 2, "TeraSort-map": 4, "TeraSort-reduce": 1,
         "TeraValidate-map": 1, "TeraValidate-reduce": 1,
     }  # fmt: skip
-    generated = [int(r["written_bytes"]) for r in cell.operations() if r["operation"] == tasks[0]]
-    assert all(500_000 * 1.0078 < size < 500_000 + 310_000 for size in generated)
+    with_checksums = 40_000_000 * (1 + 4 / 512)
+    generated = bytes_of(cell, "TeraGen-map", "written_bytes")
+    assert all(with_checksums < size < with_checksums + 310_000 for size in generated)
+    blocks = sorted(bytes_of(cell, "TeraSort-map", "read_bytes"))[2:]
+    assert all(32 << 20 < size < 34_300_000 for size in blocks), "a block of 32 MiB, and checksums"
     assert cell.left_behind() == []
+
+
+def bytes_of(cell: TeraCell, operation: str, column: str) -> list[int]:
+    """Of each task."""
+    return [int(row[column]) for row in cell.operations() if row["operation"] == operation]
 
 
 def test_a_killed_node_manager_is_told_and_its_containers_go_with_it(cells: Cells) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -27,7 +28,10 @@ pytestmark = [
     pytest.mark.timeout(900),  # of the fixture: JVMs on a loaded machine
 ]
 MANAGER = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+DAEMONS = ("ResourceManager", "JobHistoryServer", "NodeManager", "MRAppMaster")
 TASK = "org.apache.hadoop.mapred.YarnChild"
+REFUSALS = ("is not authorized", "Available:[TOKEN]")  # by whence it comes, without the job's token
+STRANGER = REPOSITORY / "tests/workflows/terasort/stranger.py"
 SIZES_MB = {"good": "1", "killed": "500"}
 
 
@@ -37,15 +41,24 @@ def machines(cluster: Cluster) -> dict[str, Machine]:
     return {node: Machine(cluster, node) for node in NODES}
 
 
+class Open(NamedTuple):
+    """A socket that others than its own node can reach."""
+
+    program: str  # Java's main class
+    address: str  # on which it listens
+    to_http: str  # its answers to a node that is not of the cell
+    to_rpc: str
+
+
 @pytest.fixture(scope="module")
-def open_to_all() -> Counter[str]:
-    """Sockets that listen on all addresses while a job runs, by their program; see ``cells``."""
-    return Counter()
+def sockets() -> list[Open]:
+    """Those of the nodes on which a job runs; see ``cells``."""
+    return []
 
 
 @pytest.fixture(scope="module")
 def cells(
-    cluster: Cluster, machines: dict[str, Machine], open_to_all: Counter[str]
+    cluster: Cluster, machines: dict[str, Machine], sockets: list[Open]
 ) -> dict[str, LabCell]:
     """One by ssh; one by srun, struck on the way; both at their ends."""
     found = {}
@@ -60,7 +73,7 @@ def cells(
         cell.submit("pfs", run, *flags, launch=launch, variables=path)
     await_a_task(cluster, found["killed"], "node04")
     for node in found["killed"].nodes:
-        open_to_all.update(listening_to_all(cluster, node))
+        sockets += listening(cluster, node)
     [manager] = running(cluster, "node04", MANAGER)
     os.kill(manager, signal.SIGKILL)  # together with what it would tell
     for cell in found.values():
@@ -78,15 +91,22 @@ def await_a_task(cluster: Cluster, cell: LabCell, node: str) -> None:
     assert not cell.ended(), cell.said()
 
 
-def listening_to_all(cluster: Cluster, node: str) -> list[str]:
-    """Java's main class for each socket of a node that listens on all of its addresses."""
+def listening(cluster: Cluster, node: str) -> list[Open]:
+    """Java's sockets of a node but those of its loopback, asked from another cell's node."""
     enter = ["nsenter", "--target", str(cluster.machines()[node]), "--net"]
     done = subprocess.run(
         [*enter, "ss", "-Hltnp"], capture_output=True, text=True, check=True, timeout=60
     )
-    found = re.findall(r"(?:0\.0\.0\.0|\*|\[::\]):\d+ .*\(\(\"java\",pid=(\d+)", done.stdout)
-    lines = (" ".join(command_line(int(pid))) for pid in found)
-    return [re.findall(r"org\.apache\.hadoop\S+\.([A-Z]\w+)", line)[0] for line in lines]
+    found = re.findall(r"LISTEN +\d+ +\d+ +(\S+):(\d+) .*\(\(\"java\",pid=(\d+)", done.stdout)
+    sockets = []
+    for address, port, pid in found:
+        if address.startswith("127."):
+            continue
+        line = " ".join(command_line(int(pid)))
+        [program, *_] = re.findall(r"org\.apache\.hadoop\S+\.([A-Z]\w+)", line)
+        answers = cluster.run(NODES[0], sys.executable, str(STRANGER), node, port)
+        sockets.append(Open(program, address, *answers.splitlines()))
+    return sockets
 
 
 def running(cluster: Cluster, node: str, word: str) -> list[int]:
@@ -123,9 +143,22 @@ def test_a_node_manager_runs_on_each_node(
 
 
 def test_hadoop_listens_to_others_where_it_can_not_be_told_otherwise(
-    cells: dict[str, LabCell], open_to_all: Counter[str]
+    cells: dict[str, LabCell], sockets: list[Open]
 ) -> None:
     assert len(cells["killed"].nodes) == 2
     # The shuffle of each node, and of the job's master: tasks, clients, web page. Fewer would be
     # good news for docs/how-to/terasort.md.
-    assert open_to_all == {"NodeManager": 2, "MRAppMaster": 3}
+    programs = Counter(one.program for one in sockets if one.address in ("0.0.0.0", "*", "[::]"))
+    assert programs == {"NodeManager": 2, "MRAppMaster": 3}
+
+
+def test_no_socket_gives_anything_to_a_node_that_is_not_of_the_cell(
+    cells: dict[str, LabCell], sockets: list[Open]
+) -> None:
+    assert {one.program for one in sockets} == set(DAEMONS)
+    rest = [one for one in sockets if not any(words in one.to_rpc for words in REFUSALS)]
+    shuffles = [one for one in rest if one.program == "NodeManager"]
+    assert len(shuffles) == len(cells["killed"].nodes)
+    assert all(" 401 Unauthorized" in one.to_http for one in shuffles), shuffles
+    [page] = [one for one in rest if one not in shuffles]
+    assert page.program == "MRAppMaster" and " 302 Found" in page.to_http
