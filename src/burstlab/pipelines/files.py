@@ -75,7 +75,8 @@ class Images(Files):
 
         try:
             with Image.open(BytesIO(content)) as image:
-                picture = image.convert("RGB")
+                image.load()
+                picture = image.convert("RGB") if image.mode != "RGB" else image  # without a copy
         except (OSError, SyntaxError) as error:
             raise OSError(f"{self.root / self.files[index]}: no whole image: {error}") from error
         if self.side is not None:
