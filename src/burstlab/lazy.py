@@ -19,7 +19,7 @@ from typing import Any
 from burstlab.allocation import own_address
 from burstlab.errors import StagingError
 from burstlab.nodes import Host, Node, Nodes, VirtualNodes
-from burstlab.supervision import last_words
+from burstlab.supervision import ended_how, last_words
 
 READY_S = 60.0  # for the list of a million files to be read
 DRAIN_S = 120.0  # for what is in memory to be written
@@ -72,12 +72,21 @@ class LazyStaging:
 
 def issues(statistics: Mapping[str, Any]) -> list[str]:
     """Of the agents' counters, by host."""
-    return [
-        f"{host}: {failed} questions to peers were not answered: the PFS was read for them; first: "
-        + ", ".join(counters["peer_faults"][:3])
-        for host, counters in statistics.items()
-        if (failed := counters["peer_errors"])
-    ]
+    said = []
+    for host, counters in statistics.items():
+        if ended := counters.get("ended"):
+            said.append(f"{host}: its agent did not end in order: {ended}")
+        if damaged := counters.get("checksum_failures"):
+            said.append(
+                f"{host}: {damaged} files were damaged in the cache: the PFS was read again"
+            )
+        if failed := counters.get("peer_errors"):
+            first = ", ".join(counters["peer_faults"][:3])
+            said.append(
+                f"{host}: {failed} questions to peers were not answered: the PFS was read for them;"
+                f" first: {first}"
+            )
+    return said
 
 
 def data_directory(host: Host) -> Path:
@@ -122,7 +131,7 @@ def introduce_here(node: Node, addresses: Mapping[str, str], key: str) -> None:
 
 
 def stop_here(node: Node, only: str) -> dict[str, Any] | None:
-    """Node action: end the host's agent; its counters, where it could write them.
+    """Node action: end the host's agent; its counters, and how it ``ended`` if not in order.
 
     Raises StagingError when it can't be ended in time, as when its disk hangs.
     """
@@ -137,12 +146,11 @@ def stop_here(node: Node, only: str) -> dict[str, Any] | None:
         raise StagingError(
             f"--staging lazy: the agent still wrote to {_directory(node.host)} after {DRAIN_S:g} s"
         ) from error
-    try:
-        counters: dict[str, Any] = json.loads(
-            (_directory(node.host) / "statistics.json").read_bytes()
-        )
-    except FileNotFoundError:
-        return None
+    counters: dict[str, Any] = {}
+    with suppress(FileNotFoundError):  # told by how it ended
+        counters = json.loads((_directory(node.host) / "statistics.json").read_bytes())
+    if child.returncode != 0:
+        counters["ended"] = ended_how(child.returncode)
     return counters
 
 

@@ -117,6 +117,14 @@ def test_virtual_nodes_have_no_peers(place: Place, manifest: Path) -> None:
     assert place.record() is None
 
 
+def test_what_went_wrong_at_an_agent_is_told() -> None:
+    well = {"peer_errors": 0, "peer_faults": [], "checksum_failures": 0}
+    assert issues({"n1": well, "n2": {**well, "checksum_failures": 2}, "n3": {"ended": "how"}}) == [
+        "n2: 2 files were damaged in the cache: the PFS was read again",
+        "n3: its agent did not end in order: how",
+    ]
+
+
 def test_peers_that_did_not_answer_are_told() -> None:
     faults = ["n1 (10.0.0.1:4711): timed out", "n3 (10.0.0.3:4712): Connection refused"]
     well = {"peer_errors": 0, "peer_faults": []}
