@@ -41,6 +41,7 @@ enum Event {
     FallBack(prop::sample::Index),
     Finish(prop::sample::Index),
     LetGo(prop::sample::Index),
+    Unplan(prop::sample::Index),
     Reset(prop::sample::Index),
 }
 
@@ -52,6 +53,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => any().prop_map(Event::FallBack),
         6 => any().prop_map(Event::Finish),
         4 => any().prop_map(Event::LetGo),
+        1 => any().prop_map(Event::Unplan),
         1 => any().prop_map(Event::Reset),
     ]
 }
@@ -177,6 +179,11 @@ impl World {
             Event::LetGo(which) if !self.held.is_empty() => {
                 let here = self.held.swap_remove(which.index(self.held.len()));
                 self.let_go(here);
+            }
+            Event::Unplan(which) => {
+                let (stream, left) = &mut self.streams[which.index(3)];
+                let unplanned = self.schedule.unplan(*stream);
+                assert_eq!(unplanned, left.split_off(left.len() - unplanned.len()));
             }
             Event::Reset(which) => {
                 let (stream, left) = &mut self.streams[which.index(3)];

@@ -1,5 +1,6 @@
 //! A consumer of an engine.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -121,6 +122,14 @@ impl Stream {
             .pool
             .board
             .with(|schedule| schedule.others_have_plans(self.id))
+    }
+
+    /// Forget what is planned and whose reading has not begun; it comes back.
+    pub fn unplan(&self) -> VecDeque<Sample> {
+        self.shared
+            .pool
+            .board
+            .with(|schedule| schedule.unplan(self.id))
     }
 
     /// Forget what is planned and not taken.

@@ -1,5 +1,6 @@
 //! Filling the cache in the order of a list, while nobody asks for anything in particular.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,7 +29,7 @@ impl Filling {
         let told = stopping.clone();
         let thread = std::thread::Builder::new()
             .name("burstio-filling".into())
-            .spawn(move || fill(&engine, &order, &told))?;
+            .spawn(move || fill(&engine, order.into(), &told))?;
         Ok(Self {
             stopping,
             thread: Some(thread),
@@ -41,19 +42,23 @@ impl Filling {
     }
 }
 
-fn fill(engine: &Engine, order: &[Sample], stopping: &AtomicBool) {
+fn fill(engine: &Engine, mut left: VecDeque<Sample>, stopping: &AtomicBool) {
     let mut stream = engine.background_stream();
-    let mut left = order.chunks(TURN);
     let go_on = || !stopping.load(Relaxed) && !engine.cache_is_full();
     while go_on() {
         if engine.writer_is_behind() || stream.others_have_plans() {
-            std::thread::sleep(PAUSE); // the source and the memory are theirs
-            continue;
-        }
-        while stream.remaining() < PLANNED
-            && let Some(next) = left.next()
-        {
-            if stream.plan(next).is_err() {
+            // The source and the memory are theirs: what has begun is let go when it is there.
+            let mut later = stream.unplan();
+            later.append(&mut left);
+            left = later;
+            if stream.remaining() == 0 {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+        } else {
+            let next = PLANNED.saturating_sub(stream.remaining()).min(left.len());
+            let next: Vec<Sample> = left.drain(..next).collect();
+            if stream.plan(&next).is_err() {
                 return;
             }
         }

@@ -8,7 +8,7 @@ mod queue;
 mod reads;
 mod resident;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +119,12 @@ impl<T, E> Schedule<T, E> {
         if let Some(found) = self.streams.get_mut(&stream) {
             found.plan(samples);
         }
+    }
+
+    /// Forget what `stream` has planned and whose reading has not begun; it comes back.
+    pub fn unplan(&mut self, stream: StreamId) -> VecDeque<Sample> {
+        let found = self.streams.get_mut(&stream);
+        found.map_or(VecDeque::new(), Queue::unplan)
     }
 
     /// Samples that `stream` has planned and not taken.

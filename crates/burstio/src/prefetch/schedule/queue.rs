@@ -122,6 +122,12 @@ impl<T, E> Queue<T, E> {
         waiting.or_else(|| self.next().map(|sample| (sample, false)))
     }
 
+    /// Forget what is only planned; it comes back.
+    pub fn unplan(&mut self) -> VecDeque<Sample> {
+        self.give_up();
+        std::mem::take(&mut self.planned)
+    }
+
     /// Forget everything; what was there comes back.
     pub fn reset(&mut self) -> Vec<Arc<T>> {
         self.planned.clear();

@@ -1,0 +1,60 @@
+"""The data set as a directory: what is read of the source for it, and a source that stalls."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.polling import until
+
+burstio = pytest.importorskip("burstio")
+pytestmark = pytest.mark.requires("burstio", "fuse")
+
+PAGE = 4096
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "mount").mkdir()
+    root = tmp_path / "data"
+    root.mkdir()
+    return root
+
+
+@contextmanager
+def stalling(file: Path) -> Iterator[None]:
+    """Opening it does not return within, as that of a file on a hanging mount."""
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    try:
+        yield
+    finally:
+        opened = os.open(file, os.O_RDWR)
+        file.unlink()  # for those who have not come so far
+        os.close(opened)
+
+
+def test_a_filling_that_pauses_leaves_the_memory_to_others(tmp_path: Path, root: Path) -> None:
+    """It has read all that the memory holds, when a rank plans more than that."""
+    held, size = 32, 8 * PAGE
+    own, theirs = range(2 * held), range(2 * held, 3 * held + 4)
+    names = [str(i) for i in (*own, *theirs)]
+    for name in names:
+        (root / name).write_bytes(bytes(size))
+    memory = {"sizes": [size] * len(names), "memory_bytes": held * size}
+    with (
+        stalling(root / "0"),  # so that the filling waits, and takes nothing meanwhile
+        burstio.Engine(root, names, cache=tmp_path / "cache", **memory) as engine,
+        engine.mount(tmp_path / "mount", own),
+        engine.stream() as rank,
+    ):
+        until(lambda: engine.statistics()["from_source"] == held - 1, "the memory is full")
+        rank.plan(theirs)
+        os.close(os.open(root / "0", os.O_WRONLY))  # it is told to be no file
+        most = held * 3 // 4  # half would be what the filling gets with one call
+        until(lambda: engine.statistics()["from_source"] >= held - 1 + most, "the rank's reads")
+        assert len(rank.take(most)) == most
+        assert engine.statistics()["beyond_budget"] == 0
+        until(lambda: engine.statistics()["source_opens"] == len(names), "it goes on afterwards")
