@@ -3,6 +3,7 @@
 mod prefetch_set;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use burstio::prefetch::order::Permutations;
@@ -108,17 +109,7 @@ fn a_file_that_has_changed_is_an_error() {
 #[test]
 fn a_source_that_stalls_is_an_error_in_time() {
     let set = Set::new(4);
-    fs::remove_file(set.file(2)).unwrap();
-    let fifo = std::ffi::CString::new(set.file(2).to_str().unwrap()).unwrap();
-    // open(2) of a FIFO that nobody writes does not return, like a file on a hanging mount.
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        0o600.into(),
-        0,
-    )
-    .unwrap();
+    set.stall(2);
     let limit = Duration::from_millis(300);
     let options = EngineOptions {
         time_limit: limit,
@@ -146,5 +137,31 @@ fn a_source_that_stalls_is_an_error_in_time() {
         1,
         "one thread hangs, and closing does not hang with it"
     );
-    drop(fs::File::options().write(true).open(set.file(2)).unwrap());
+    set.go_on(2);
+}
+
+#[test]
+fn who_waits_is_asked_though_others_come_and_go_all_the_time() {
+    let set = Set::new(4);
+    set.stall(2);
+    let options = EngineOptions {
+        time_limit: Duration::from_secs(60),
+        ..Default::default()
+    };
+    let engine = Engine::new(set.source(false), options).unwrap();
+    let mut stream = engine.stream();
+    stream.plan(&[2]).unwrap();
+    let done = AtomicBool::new(false);
+    let end = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                drop(engine.stream()); // each wakes who waits
+            }
+        });
+        let end = stream.take(1, || false);
+        done.store(true, Relaxed);
+        end
+    });
+    assert!(matches!(end, Err(TakeError::Interrupted)));
+    set.go_on(2);
 }

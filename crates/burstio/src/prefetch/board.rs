@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 use super::schedule::{Delivery, From, Place, Sample, Schedule, StreamId, Task};
 use super::sync::{Condvar, Mutex, MutexGuard};
 
-/// How often who waits for a minibatch looks whether it still should.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often who waits for a minibatch looks whether it still should; a model knows no time.
+const LOOK: Duration = if cfg!(loom) {
+    Duration::MAX
+} else {
+    Duration::from_millis(100)
+};
 
 /// Why a minibatch did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +156,8 @@ impl<T, E> Board<T, E> {
         limit: Duration,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Vec<Delivery<T, E>>, Unfulfilled> {
-        let deadline = Instant::now() + limit;
+        let mut asked = Instant::now();
+        let deadline = asked + limit;
         let mut state = self.lock();
         loop {
             if let Some(taken) = state.schedule.take(stream, count) {
@@ -170,13 +175,13 @@ impl<T, E> Board<T, E> {
                 Some((sample, from)) if left.is_zero() => Unfulfilled::Stalled(sample, from),
                 _ => {
                     let slept = self.ready.wait_timeout(state, left.min(LOOK));
-                    let (woken, timed_out) = slept.expect("no thread panics under this lock");
-                    state = woken;
-                    if !timed_out.timed_out() {
-                        continue;
+                    (state, _) = slept.expect("no thread panics under this lock");
+                    if asked.elapsed() < LOOK {
+                        continue; // woken for another's minibatch too, which may be often
                     }
                     drop(state); // asking may take long
                     let wanted = go_on();
+                    asked = Instant::now();
                     state = self.lock();
                     if wanted {
                         continue;

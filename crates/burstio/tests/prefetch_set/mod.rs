@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use burstio::prefetch::{CacheOptions, Engine, Source};
 use tempfile::TempDir;
@@ -45,6 +46,19 @@ impl Set {
 
     pub fn file(&self, i: u32) -> PathBuf {
         self.directory.path().join(format!("data/{i}"))
+    }
+
+    /// From now on open(2) of this file does not return until somebody writes it, like that of a
+    /// file on a hanging mount.
+    pub fn stall(&self, i: u32) {
+        fs::remove_file(self.file(i)).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, self.file(i), kind, 0o600.into(), 0).unwrap();
+    }
+
+    /// It goes on, and finds that this is no file any more.
+    pub fn go_on(&self, i: u32) {
+        drop(fs::File::options().write(true).open(self.file(i)).unwrap());
     }
 
     pub fn source(&self, with_sizes: bool) -> Source {
@@ -103,6 +117,16 @@ pub fn statistic(engine: &Engine, name: &str) -> u64 {
         .find(|(known, _)| *known == name)
         .unwrap()
         .1
+}
+
+/// Wait for something to come true, at most a minute.
+#[track_caller]
+pub fn until(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < deadline, "not within a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// All files below a directory, sorted.
