@@ -4,6 +4,7 @@
 mod prefetch_set;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +15,7 @@ use burstio::prefetch::order::Permutations;
 use burstio::prefetch::segment::HEADER;
 use burstio::prefetch::statistics::Statistics;
 use burstio::prefetch::{CacheOptions, Engine, EngineOptions};
-use prefetch_set::{Set, files_below, statistic};
+use prefetch_set::{Set, files_below, statistic, until};
 use proptest::prelude::*;
 
 const LAYOUTS: [bool; 2] = [true, false]; // whether in segments
@@ -119,6 +120,56 @@ fn a_full_disk_stops_the_cache_and_nothing_else() {
         }
         assert_eq!(statistic(&engine, "source_opens"), 200);
         assert_eq!(statistic(&engine, "cache_full"), 1);
+    }
+}
+
+#[test]
+fn look_ahead_goes_on_when_the_cache_is_full() {
+    for segments in LAYOUTS {
+        let set = Set::new(200);
+        let some: u64 = (0..20).map(|i| set.content(i).len() as u64 + 64).sum();
+        let cache = CacheOptions {
+            segments,
+            ..set.cache(some)
+        };
+        let options = EngineOptions {
+            memory_bytes: 64 * 4096,
+            ..cached(cache)
+        };
+        let engine = Engine::new(set.source(true), options).unwrap();
+        let mut stream = engine.stream();
+        stream.plan(&(0..200).collect::<Vec<_>>()).unwrap();
+        for taken in (10..=150).step_by(10) {
+            assert_eq!(stream.take(10, || true).unwrap().len(), 10);
+            until(|| statistic(&engine, "source_opens") >= taken + 10);
+        }
+        assert_eq!(statistic(&engine, "cache_full"), 1);
+    }
+}
+
+#[test]
+fn a_record_that_is_spoiled_on_disk_is_read_from_the_source() {
+    for segments in LAYOUTS {
+        let set = Set::new(20);
+        let cache = CacheOptions {
+            segments,
+            keep: true, // so that its files have names
+            ..set.cache(u64::MAX)
+        };
+        let engine = Engine::new(set.source(true), cached(cache)).unwrap();
+        let order: Vec<u32> = (0..20).collect();
+        set.epoch(&engine, &order, 5);
+        engine.drain();
+        let mut options = fs::File::options();
+        let file = options.read(true).write(true);
+        let file = file.open(cache_files(&set).pop().unwrap()).unwrap();
+        let (mut byte, last) = ([0], file.metadata().unwrap().len() - 1);
+        file.read_exact_at(&mut byte, last).unwrap();
+        file.write_all_at(&[!byte[0]], last).unwrap();
+        set.epoch(&engine, &order, 5);
+        assert_eq!(statistic(&engine, "checksum_failures"), 1);
+        assert_eq!(statistic(&engine, "source_opens"), 21);
+        assert_eq!(statistic(&engine, "from_cache"), 19);
     }
 }
 
