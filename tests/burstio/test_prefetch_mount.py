@@ -58,3 +58,19 @@ def test_a_filling_that_pauses_leaves_the_memory_to_others(tmp_path: Path, root:
         assert len(rank.take(most)) == most
         assert engine.statistics()["beyond_budget"] == 0
         until(lambda: engine.statistics()["source_opens"] == len(names), "it goes on afterwards")
+
+
+def test_a_file_whose_end_is_read_first_is_read_from_the_source_once(
+    tmp_path: Path, root: Path
+) -> None:
+    content = os.urandom(1 << 20)  # several requests of the kernel
+    (root / "file").write_bytes(content)
+    with (
+        burstio.Engine(root, ["file"]) as engine,
+        engine.mount(tmp_path / "mount"),
+        (tmp_path / "mount" / "file").open("rb", buffering=0) as file,
+    ):
+        assert os.pread(file.fileno(), PAGE, len(content) - PAGE) == content[-PAGE:]
+        assert file.readall() == content
+        assert engine.statistics()["source_opens"] == 1
+        until(lambda: engine.statistics()["memory_used"] == 0, "only the kernel has it")

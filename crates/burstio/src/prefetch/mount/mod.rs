@@ -117,10 +117,16 @@ struct Served {
     mounted: SystemTime,
 }
 
-/// An open file, and its bytes between its first read and its last.
+/// An open file.
 enum Opened {
-    Small(Sample, Mutex<Option<Arc<Bytes>>>),
+    Small(Sample, Mutex<Option<Held>>),
     Large(File),
+}
+
+/// A file's bytes, from its first read on, and how many have not been given yet.
+struct Held {
+    bytes: Arc<Bytes>,
+    left: usize,
 }
 
 impl Served {
@@ -189,22 +195,20 @@ impl Served {
             .cloned()
     }
 
-    fn fetch(&self, sample: Sample) -> Result<Arc<Bytes>, Errno> {
+    fn fetch(&self, sample: Sample) -> Result<Held, Errno> {
         let mut stream = self.engine.stream();
         stream.plan(&[sample]).map_err(|_| Errno::ENOENT)?;
-        match stream.take(1, || true) {
-            Ok(taken) => taken
-                .into_iter()
-                .next()
-                .map(|(_, bytes)| bytes)
-                .ok_or(Errno::EIO),
-            Err(TakeError::Read(error)) => Err(told(&error)),
-            Err(_) => Err(Errno::ESHUTDOWN),
-        }
+        let taken = stream.take(1, || true).map_err(|error| match error {
+            TakeError::Read(error) => told(&error),
+            TakeError::Interrupted | TakeError::Closed => Errno::ESHUTDOWN,
+        })?;
+        let (_, bytes) = taken.into_iter().next().ok_or(Errno::EIO)?;
+        let left = (*bytes).as_ref().len();
+        Ok(Held { bytes, left })
     }
 
-    /// What a read gets. A file's bytes are let go when its last have been read: the kernel has
-    /// them then.
+    /// What a read gets. A file's bytes are let go when all have been given, in whatever order: the
+    /// kernel has them then.
     fn read_opened<R>(
         &self,
         opened: &Opened,
@@ -221,17 +225,18 @@ impl Served {
             }
         };
         let mut held = held.lock().expect("no thread panics under this lock");
-        let here = match held.take() {
+        let mut here = match held.take() {
             Some(here) => here,
             None => self.fetch(sample)?,
         };
-        let bytes = (*here).as_ref();
+        let bytes = (*here.bytes).as_ref();
         let begin = bytes
             .len()
             .min(usize::try_from(offset).unwrap_or(usize::MAX));
         let end = bytes.len().min(begin.saturating_add(size));
         let given = give(&bytes[begin..end]);
-        if end < bytes.len() {
+        here.left = here.left.saturating_sub(end - begin);
+        if here.left > 0 {
             *held = Some(here);
         }
         Ok(given)
