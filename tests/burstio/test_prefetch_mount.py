@@ -1,5 +1,6 @@
 """The data set as a directory: what is read of the source for it, and a source that stalls."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,3 +75,14 @@ def test_a_file_whose_end_is_read_first_is_read_from_the_source_once(
         assert file.readall() == content
         assert engine.statistics()["source_opens"] == 1
         until(lambda: engine.statistics()["memory_used"] == 0, "only the kernel has it")
+
+
+def test_a_stall_is_an_error_of_who_reads_the_directory(tmp_path: Path, root: Path) -> None:
+    with (
+        burstio.Engine(root, ["file"], sizes=[PAGE], time_limit_s=0.3) as engine,
+        engine.mount(tmp_path / "mount"),
+        stalling(root / "file"),
+    ):
+        with pytest.raises(OSError) as raised:
+            (tmp_path / "mount" / "file").read_bytes()
+        assert raised.value.errno in (errno.ETIMEDOUT, errno.EIO)
