@@ -181,7 +181,9 @@ class Mount(_Closing):
     """The data set as a directory, as long as this is open."""
 
     def close(self) -> None:
-        """Unmount. Raises OSError where somebody is still in it."""
+        """Unmount. Raises OSError where somebody is still in it, TimeoutError where a read of the
+        source does not return.
+        """
 
 @final
 class Permutations:

@@ -46,7 +46,7 @@ def main() -> int:
     if arguments.while_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     signal.sigwait(SIGNALS)
-    stuck = _unmount(mount) + agent.close()
+    stuck = agent.close() + _unmount(mount)  # who waits in the directory is told so first
     if arguments.statistics:
         report = {**engine.statistics(), "waits": engine.waits()}
         report["peer_faults"] = engine.peer_faults()

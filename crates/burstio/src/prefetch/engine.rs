@@ -192,6 +192,11 @@ impl Engine {
         }
     }
 
+    /// For those who read the source themselves.
+    pub(super) fn counters(&self) -> &Statistics {
+        &self.shared.statistics
+    }
+
     /// Names and values of all counters, among them the state of this moment.
     pub fn statistics(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.shared.statistics.all();

@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -26,9 +26,11 @@ use fuser::{
 };
 
 use super::bytes::Bytes;
-use super::engine::Engine;
+use super::engine::{Engine, GRACE};
+use super::reading::thread;
 use super::schedule::{Sample, UNKNOWN};
 use super::source::ReadError;
+use super::statistics::Statistics;
 use super::stream::TakeError;
 use filling::Filling;
 use tree::{Entry, Tree};
@@ -93,12 +95,23 @@ impl Mount {
         })
     }
 
-    /// Unmount, and stop filling. Fails where somebody still stands in it.
+    /// Unmount, and stop filling. Fails where somebody still stands in it, or a read of the source
+    /// does not return: who asked for it may be gone, so it keeps nobody else waiting.
     pub fn close(&mut self) -> io::Result<()> {
         self.filling.stop();
-        self.session
-            .take()
-            .map_or(Ok(()), BackgroundSession::umount_and_join)
+        let Some(session) = self.session.take() else {
+            return Ok(());
+        };
+        let (tell, told) = mpsc::channel();
+        let unmounting = thread("burstio-unmount").spawn(move || {
+            let _ = tell.send(session.umount_and_join());
+        })?;
+        let Ok(done) = told.recv_timeout(GRACE) else {
+            let message = "a read of the source has not returned";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        };
+        let _ = unmounting.join();
+        done
     }
 }
 
@@ -179,11 +192,13 @@ impl Served {
         if self.size(sample)? <= self.large as u64 {
             return Ok(Opened::Small(sample, Mutex::new(None)));
         }
-        let (file, _) = self
-            .engine
-            .source()
-            .open(sample)
-            .map_err(|error| told(&error))?;
+        let counters = self.engine.counters();
+        Statistics::count(&counters.source_opens);
+        let opened = self.engine.source().open(sample);
+        let (file, _) = opened.map_err(|error| {
+            Statistics::count(&counters.source_errors);
+            told(&error)
+        })?;
         Ok(Opened::Large(file))
     }
 
@@ -219,8 +234,13 @@ impl Served {
         let (sample, held) = match opened {
             Opened::Small(sample, held) => (*sample, held),
             Opened::Large(file) => {
+                let counters = self.engine.counters();
                 let mut bytes = vec![0; size];
-                let count = file.read_at(&mut bytes, offset).map_err(code)?;
+                let count = file.read_at(&mut bytes, offset).map_err(|error| {
+                    Statistics::count(&counters.source_errors);
+                    code(error)
+                })?;
+                Statistics::add(&counters.source_bytes, count);
                 return Ok(give(&bytes[..count]));
             }
         };
