@@ -5,7 +5,7 @@
 //! reached the best rate: more would only make others wait.
 
 /// Before anything is known.
-pub const FIRST: usize = 32;
+pub const FIRST: usize = 64;
 /// Files that a shared file system is asked for at once by one node, at most.
 pub const MOST: usize = 256;
 
