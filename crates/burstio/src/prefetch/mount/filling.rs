@@ -48,9 +48,9 @@ fn fill(engine: &Engine, mut left: VecDeque<Sample>, stopping: &AtomicBool) {
     while go_on() {
         if engine.writer_is_behind() || stream.others_have_plans() {
             // The source and the memory are theirs: what has begun is let go when it is there.
-            let mut later = stream.unplan();
-            later.append(&mut left);
-            left = later;
+            for sample in stream.unplan().into_iter().rev() {
+                left.push_front(sample);
+            }
             if stream.remaining() == 0 {
                 std::thread::sleep(PAUSE);
                 continue;
