@@ -82,6 +82,11 @@ def is_near(pid: int) -> bool:
         return False
 
 
+def await_end(child: int) -> None:
+    """Return when a child has ended; it is not waited for yet, so it can be asked what it used."""
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+
+
 def cpu_seconds(pid: int) -> float:
     """User and system time of a process, to a clock tick, without its children's (proc(5)).
 

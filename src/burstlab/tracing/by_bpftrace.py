@@ -8,9 +8,8 @@ import sys
 from typing import Any
 
 from burstlab.errors import BurstlabError
-from burstlab.process import cpu_seconds
+from burstlab.process import await_end, cpu_seconds
 from burstlab.tracing import bpf
-from burstlab.tracing.by_strace import ended
 from burstlab.tracing.counting import Places
 
 
@@ -26,7 +25,7 @@ def run(command: list[str], places: Places) -> tuple[int, dict[str, Any]]:
     program, output = _in_memory("program", bpf.program()), _in_memory("output", "")
     words = bpf.command(f"{here}/{output}", f"{here}/{program}", f"/bin/sh {here}/{script}")
     child = subprocess.Popen(words, env={**os.environ, **bpf.ENVIRONMENT})
-    ended(child)
+    await_end(child.pid)
     used = {"tracer_cpu_s": cpu_seconds(child.pid)}
     child.wait()
     os.close(writer)

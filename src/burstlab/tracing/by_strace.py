@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from burstlab.process import cpu_seconds
+from burstlab.process import await_end, cpu_seconds
 from burstlab.tracing.counting import Counts, Places
 from burstlab.tracing.strace import command as strace
 from burstlab.tracing.strace import events
@@ -32,14 +32,9 @@ def run(command: list[str], places: Places) -> tuple[int, dict[str, Any]]:
     with os.fdopen(reader, encoding="latin-1", newline="\n") as lines:
         for event in events(_until_alone(lines, child.pid, counts)):
             counts.add(event)
-    ended(child)
+    await_end(child.pid)
     used = {"tracer_cpu_s": cpu_seconds(child.pid)}
     return child.wait(), counts.result() | used
-
-
-def ended(child: subprocess.Popen[bytes]) -> None:
-    """Return when it has, and can still be asked what it used."""
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
 
 def tracer_of(pid: int | str) -> int:
@@ -49,7 +44,7 @@ def tracer_of(pid: int | str) -> int:
 
 
 def _close_after(child: subprocess.Popen[bytes], writer: int) -> None:
-    ended(child)
+    await_end(child.pid)
     os.close(writer)
 
 
