@@ -1,6 +1,7 @@
 """Staging inside a cell: the record tells by which method, and how long each phase took."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,21 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+def staged_cell(stage: Stage, place: Place, method: str, *flags: str) -> dict[str, Any]:
+    """The record of a cell that finds all of the data set, staged to one place."""
+    done = place.run(
+        *("--storage", "nodelocal", "--dataset", stage.manifest, "--staging", "eager"),
+        *("--staging-method", method, *flags),
+        run=["sh", "-c", 'test "$(find "$BURSTLAB_DATA" -type f | wc -l)" = 60'],
+    )
+    assert done.returncode == 0, done.stderr
+    record = place.record()
+    assert record is not None
+    staged = record["dataset"]["staged"]
+    assert (staged["method"], staged["files"], staged["hosts"]) == (method, 60, 1)
+    return record
+
+
 @pytest.mark.requires("burstio", "staging")
 @pytest.mark.parametrize(
     ("method", "phases"),
@@ -21,16 +37,8 @@ def place(tmp_path: Path) -> Place:
 def test_record_accounts_for_the_copy(
     stage: Stage, place: Place, method: str, phases: set[str]
 ) -> None:
-    done = place.run(
-        *("--storage", "nodelocal", "--dataset", stage.manifest, "--staging", "eager"),
-        *("--staging-method", method),
-        run=["sh", "-c", 'test "$(find "$BURSTLAB_DATA" -type f | wc -l)" = 60'],
-    )
-    assert done.returncode == 0, done.stderr
-    record = place.record()
-    assert record is not None
+    record = staged_cell(stage, place, method)
     staged = record["dataset"]["staged"]
-    assert (staged["method"], staged["files"], staged["hosts"]) == (method, 60, 1)
     assert set(staged["phases"]) == phases
     (span,) = [span for span in record["spans"] if span["name"] == "stage_in"]
     assert sum(staged["phases"].values()) <= span["elapsed_s"]
@@ -40,14 +48,5 @@ def test_record_accounts_for_the_copy(
 @pytest.mark.requires("burstio")
 @pytest.mark.parametrize("method", ["tree", "shard"])
 def test_virtual_nodes_share_what_is_staged_once(stage: Stage, place: Place, method: str) -> None:
-    done = place.run(
-        *("--nodes", "2", "--storage", "nodelocal", "--dataset", stage.manifest),
-        *("--staging", "eager", "--staging-method", method),
-        run=["sh", "-c", 'test "$(find "$BURSTLAB_DATA" -type f | wc -l)" = 60'],
-    )
-    assert done.returncode == 0, done.stderr
-    record = place.record()
-    assert record is not None
-    staged = record["dataset"]["staged"]
-    assert (staged["method"], staged["files"], staged["hosts"]) == (method, 60, 1)
+    staged_cell(stage, place, method, "--nodes", "2")
     assert place.left_behind() == []
